@@ -71,11 +71,6 @@ def test_outputs_that_are_no_tensors_are_refused(junk: object) -> None:
         WeightedSum(MIM())(junk)
 
 
-def test_outputs_of_different_numbers_of_samples_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"n_samples = 8, got list of \(8, 4\), \(2, 8, 4\)"):
-        WeightedSum(MIM())([torch.zeros(8, 4), torch.zeros(2, 8, 4)])
-
-
 def test_what_a_network_returned_is_named_down_to_its_shapes() -> None:
     """A recurrent network returns its outputs and, in addition, its last states."""
     outputs = (torch.zeros(6, 4), (torch.zeros(1, 6, 4), None))

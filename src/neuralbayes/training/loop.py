@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -187,7 +187,7 @@ def train(
         shown = verbose and fabric.is_global_zero
         with (
             lost_peers_explained(fabric),
-            deferred_signals() as interrupt,
+            deferred_signals() as received,
             progress(total_steps, description=description, completed=state.step, enabled=shown) as display,
         ):
             asked_to_end = 0  # agreed by all processes, since a signal may reach only one of them
@@ -231,11 +231,12 @@ def train(
                 extra = _end_epoch(run, callbacks, fabric) if epoch_ended else {}
                 if epoch_ended or state.finished or (log_every and state.step % log_every == 0):
                     run.log(extra)
-                asked_to_end = processes.largest(interrupt.signum, fabric.device)
+                asked_to_end = processes.largest(max(received, default=0), fabric.device)
                 if state.finished or asked_to_end or state.step % checkpoint_every == 0:
                     run.save()
                 display.advance(samples=len(indices), metrics=metrics)
-            interrupt.signum = interrupt.signum or asked_to_end
+            if asked_to_end and not received:
+                received.append(asked_to_end)
     return state
 
 
@@ -291,21 +292,14 @@ def _rates_restored(optimizer: Optimizer) -> Iterator[list[float]]:
             group["lr"] = rate
 
 
-@dataclass
-class Interrupt:
-    """The received signal; 0 if there is none."""
-
-    signum: int = 0
-
-
 @contextmanager
-def deferred_signals() -> Iterator[Interrupt]:
-    """Record SIGINT and SIGTERM, and raise KeyboardInterrupt or SystemExit(143) at the end of the block.
+def deferred_signals() -> Iterator[list[int]]:
+    """Yield a list of received SIGINT and SIGTERM, and raise KeyboardInterrupt or SystemExit(143) after the block.
 
     The first signal restores the earlier handlers, so a second one acts at once. Nothing changes outside the main
     thread, where Python allows no handlers, and for signals that the process ignores.
     """
-    interrupt = Interrupt()
+    received: list[int] = []
     earlier: dict[signal.Signals, Any] = {}
 
     def restore() -> None:
@@ -313,7 +307,7 @@ def deferred_signals() -> Iterator[Interrupt]:
             signal.signal(signum, handler)
 
     def note(signum: int, frame: FrameType | None) -> None:
-        interrupt.signum = signum
+        received.append(signum)
         restore()
 
     if threading.current_thread() is threading.main_thread():
@@ -323,10 +317,10 @@ def deferred_signals() -> Iterator[Interrupt]:
                 earlier[signum] = handler
                 signal.signal(signum, note)
     try:
-        yield interrupt
+        yield received
     finally:
         restore()
-    if interrupt.signum == signal.SIGINT:
+    if signal.SIGINT in received:
         raise KeyboardInterrupt
-    if interrupt.signum:
-        raise SystemExit(128 + interrupt.signum)
+    if received:
+        raise SystemExit(128 + received[0])
