@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,7 +55,5 @@ def seeded_globally(seed: int) -> Iterator[None]:
 
 
 def noise_of_rank(fabric: Fabric, seed: int) -> AbstractContextManager[None]:
-    """Seed the generators of each of several processes differently; a single process keeps its own."""
-    if fabric.world_size == 1:
-        return nullcontext()
+    """Seed the generators of this process, one of several, differently from those of the others."""
     return seeded_globally(int(np.random.SeedSequence([seed, fabric.global_rank]).generate_state(1)[0]))
