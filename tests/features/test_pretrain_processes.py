@@ -28,12 +28,6 @@ CONFIG = PretrainConfig(
     encoder="tiny", batch_size=12, microbatch_size=6, epochs=2, learning_rate=1e-4, marginal="minibatch", beta=0.0
 )
 
-SCRIPT = """
-import sys
-from test_pretrain_processes import trained
-trained(*sys.argv[1:])
-"""
-
 
 class KillRank1(Callback):
     def on_step_end(self, state: TrainingState, metrics: Mapping[str, float]) -> None:

@@ -1,7 +1,5 @@
 """Passes over one micro-batch: outputs too large for one piece, slopes by hand, and the number of passes."""
 
-import math
-
 import pytest
 import torch
 from gradient_cases import OBJECTIVES, grads, mlp, points, whole_batch
@@ -10,8 +8,6 @@ from torch import Tensor, nn
 import neuralbayes as nb
 from neuralbayes import DML, MIM, Objective, Smoothness
 from neuralbayes.gradients.passes import PART_BYTES
-
-LOG2 = math.log(2.0)
 
 
 class Wide(nn.Module):
@@ -47,9 +43,6 @@ def test_an_output_larger_than_a_piece_has_the_gradient_of_autograd(
     loss = nb.backward(OBJECTIVES[name](), network, x, sample_weight=weight, microbatch_size=size)
     torch.testing.assert_close(grads(network), gradient, rtol=1e-9, atol=1e-13)
     assert loss.item() == pytest.approx(value, abs=1e-12)
-
-
-# Slopes
 
 
 # How many passes

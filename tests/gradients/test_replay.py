@@ -12,10 +12,6 @@ from neuralbayes.gradients.passes import frozen_buffers, seeded
 CPU = torch.device("cpu")
 
 
-def conv_network() -> nn.Sequential:
-    return nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Conv2d(3, 2, 1), nn.BatchNorm2d(2))
-
-
 # Buffers
 
 
