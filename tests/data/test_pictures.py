@@ -17,8 +17,10 @@ from neuralbayes.data.pictures import (
     PictureError,
     cover,
     find_pictures,
+    path_cell,
     picture_header,
     read_picture,
+    readable,
 )
 
 
@@ -258,3 +260,22 @@ def test_networks_get_the_whole_picture_scaled_to_whole_pixels() -> None:
     assert np.array_equal(squashed, gradient(60, 20).resize((20, 20), Image.Resampling.BILINEAR))
     for size in ((64, 48), (48, 64), (301, 77), (8, 8)):
         assert NetworkResizing((15, 20))(gradient(*size), (12, 16)).size == (16, 12)
+
+
+# names
+
+
+def test_plain_names_stay_as_they_are() -> None:
+    for name in ("a.png", "folder/Größe 日本.png", "with space", "100%", "$x$"):
+        assert readable(name) == path_cell(name) == name
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names there are no bytes")
+def test_names_of_any_bytes_become_different_texts() -> None:
+    names = [os.fsdecode(name) for name in (b"\xff.png", b"\xfe.png", b"caf\xc3\xa9.png", b"caf\xe9.png")]
+    assert [readable(name) for name in names] == ["\\xff.png", "\\xfe.png", "café.png", "caf\\xe9.png"]
+
+
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r"])
+def test_a_path_in_a_table_is_no_formula(first: str) -> None:
+    assert path_cell(f"{first}1+1.png") == f"./{first}1+1.png"

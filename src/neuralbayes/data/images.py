@@ -15,7 +15,6 @@ from PIL import Image
 
 from neuralbayes.data.arrays import array_shapes, open_array
 from neuralbayes.data.named import SETS, is_name, load
-from neuralbayes.data.path_text import readable
 from neuralbayes.data.pictures import (
     IN_WORDS,
     Interpolation,
@@ -24,6 +23,7 @@ from neuralbayes.data.pictures import (
     Skipped,
     find_pictures,
     picture_header,
+    readable,
 )
 from neuralbayes.data.progress import watched
 from neuralbayes.data.sources import (
