@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from table_files import NUMBERS, workbook, write_file
+from table_files import NUMBERS, write_file
 
 from neuralbayes.data.tables import check_writable, is_table, parquet_files, read_table, write_table
 
@@ -133,13 +133,6 @@ def test_a_semicolon_in_the_text_of_every_row_separates_nothing(tmp_path):
 def test_a_header_of_column_numbers_is_a_header(tmp_path):
     pd.DataFrame(NUMBERS).to_csv(tmp_path / "t.csv", index=False)
     assert list(read_table(tmp_path / "t.csv")) == ["0", "1"]
-
-
-def test_columns_that_are_wanted_as_text_stay_text(tmp_path):
-    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
-    (tmp_path / "t.xlsx").write_bytes(workbook([["a", "b"], [1, 2]]))
-    for name in ("t.csv", "t.xlsx"):
-        assert read_table(tmp_path / name, as_text=["b"]).to_dict("list") == {"a": [1], "b": ["2"]}
 
 
 def test_a_cell_that_a_spreadsheet_would_run_gets_an_apostrophe(tmp_path):

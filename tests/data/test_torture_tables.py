@@ -234,7 +234,6 @@ def test_what_cannot_be_read_says_why(tmp_path, name):
         (b"a\tb\n1.234\tx\n2.345\ty\n", {"decimal": ","}, {"a": [1234, 2345], "b": ["x", "y"]}),
         (b"a,b\n1,\xc4\n", {"encoding": "latin-1"}, {"a": [1], "b": ["Ä"]}),
         (b"a,b\n1,\xc4\n", {"encoding": "cp437"}, {"a": [1], "b": ["─"]}),
-        (b"a,b\n1,2\n", {"as_text": ["b"]}, {"a": [1], "b": ["2"]}),
     ],
 )
 def test_what_is_known_of_a_file_can_be_said(tmp_path, text, options, wanted):

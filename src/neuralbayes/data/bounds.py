@@ -34,14 +34,13 @@ CELL_BYTES = 12
 class Budget:
     """The memory that a table may take.
 
-    `name` is the file, for messages, and `size` its bytes. By default the limit is half of the free memory, as data
-    frames are copied, and at most the larger of `SMALL` and `RATIO` times the size.
+    `name` is the file, for messages, and `size` its bytes. The limit is half of the free memory, as data frames are
+    copied, and at most the larger of `SMALL` and `RATIO` times the size.
     """
 
-    def __init__(self, name: str, size: int, limit: int | None = None) -> None:
+    def __init__(self, name: str, size: int) -> None:
         free, most = free_memory(), max(SMALL, RATIO * size)
-        self.name, self.taken = name, 0
-        self.limit = limit if limit is not None else most if free is None else min(most, free // 2)
+        self.name, self.taken, self.limit = name, 0, most if free is None else min(most, free // 2)
         self.check(size)
 
     def check(self, n_bytes: int) -> None:
@@ -49,7 +48,7 @@ class Budget:
         if self.taken + n_bytes > self.limit:
             raise MemoryError(
                 f"{self.name} takes more than {self.limit / 2**30:.2g} GB of memory as a table. Use part of its rows, "
-                "or leave out columns of long text; if you trust its source, read it with a larger `max_bytes`"
+                "or leave out columns of long text; if you trust its source, pass it as a data frame of pandas"
             )
 
     def take(self, n_bytes: int) -> None:

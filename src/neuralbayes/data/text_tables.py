@@ -11,7 +11,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -87,7 +87,6 @@ def read_text(
     sep: str | None = None,
     decimal: Decimal | None = None,
     encoding: str | None = None,
-    as_text: Collection[str] = (),
 ) -> pd.DataFrame:
     """Read a text table that is called `name` in messages and probably has the separator `expected`."""
     import pandas
@@ -103,7 +102,7 @@ def read_text(
     del cells
     common = decimal or find_decimal([column.slice(0, 10_000) for column in columns.values()], layout.separator)
     marks: tuple[Decimal, ...] = (decimal,) if decimal else (common, "," if common == "." else ".")
-    series = {column: typed(columns.pop(column), marks, text=column in as_text) for column in layout.names}
+    series = {column: typed(columns.pop(column), marks) for column in layout.names}
     return pandas.DataFrame(series, copy=False)
 
 
