@@ -37,6 +37,8 @@ def array_shapes(path: Path) -> dict[str, tuple[int, ...]]:
                 if name.endswith(".npy"):
                     with archive.open(name) as stream:
                         shapes[name.removesuffix(".npy")] = _header(stream)[0]
+        if not shapes:
+            raise ValueError("it holds no arrays")
         return shapes
 
 

@@ -19,41 +19,24 @@ UsedKind = Literal["number", "boolean", "category", "date", "text"]
 Kind = Literal["number", "boolean", "category", "date", "text", "id", "constant", "empty", "written", "ignored"]
 
 USED: tuple[UsedKind, ...] = get_args(UsedKind)
-"""Kinds of columns that are used."""
-
-LEVELS = 20
-"""Maximum number of distinct values of a category; the others are combined."""
-
-CODED, EMPTY, COUNTED = 0.95, 0.7, 0.98
-"""Least fraction of numbers in a column of numbers, of missing cells in a column that is left out, and of consecutive
-numbers in a counter of rows."""
-
-LONG_WORDS, LONG_CHARACTERS = 5.0, 40.0
-"""Mean number of words, or characters, above which distinct cells are text and not ids."""
-
-LOOKED_AT = 20_000
-"""Number of evenly spaced rows to inspect."""
-
+LEVELS = 20  # most distinct values of a category; the others are combined
+NUMERIC, EMPTY, COUNTED = 0.95, 0.7, 0.98  # least share of numbers, of missing cells, of consecutive numbers in an id
+LONG_WORDS, LONG_CHARACTERS = 5.0, 40.0  # mean number above which distinct cells are text and not ids
+LOOKED_AT = 20_000  # rows, evenly spaced
 CODES = re.compile("ids?|uuid|codes?|zip|zipcode|postcode|postal|plz|phone|ssn|isbn|ean", re.IGNORECASE)
-"""Words in a column name that mark its integers as ids or codes."""
-
-MOST_VALUES, REPEATS = 20, 5
-"""A column has few values if it has at most so many, each in so many rows on average."""
+MOST_VALUES, REPEATS = 20, 5  # a column has few values if it has at most so many, each in so many rows on average
+ISO, TRIED = "ISO8601", 50  # the format of dates such as 2024-02-29; number of cells that must match a format
 
 ATOM, ATOM_SHARE, ATOM_RATIO = "mostly one value", 0.1, 20.0
 """Reason for a column that is only partly discrete, such as amounts that are often 0; the minimum fraction of rows of
 such a value, and its minimum ratio to an ordinary value."""
 
-ISO, TRIED = "ISO8601", 50
-"""Format of dates such as 2024-02-29 in pandas notation, and number of cells that must match a format."""
-
 INDEX, PATH, LABEL, CLASS, FEATURE = "index", "path", "label", "class", "f"
 """Columns beside the features f_0, f_1, ... of images."""
 
-CLUSTER, NAME, PROBABILITY, TYPICALITY = "cluster", "name", "probability", "typicality"
-"""Columns of a clustering; where a table has one of these already, that of this library ends in `TAKEN`."""
-
+CLUSTERING = ("cluster", "name", "probability", "typicality")
 TAKEN = " (neuralbayes)"
+"""Columns of a clustering; where a table has one of these already, that of this library has this suffix."""
 
 MARK = "neuralbayes"
 """Attribute of a data frame with the columns that this library wrote: a list for each command."""
@@ -99,8 +82,7 @@ def recognize(frame: pd.DataFrame, kinds: Mapping[str, str] | None = None) -> li
         label, values = str(name), some[name]
         missing = float(as_missing(values).mean()) if len(values) else 0.0
         if label in kinds:
-            said = kinds[label]
-            kind, reason = ("ignored", "not chosen") if said == "ignore" else (said, "as chosen")
+            kind, reason = ("ignored", "not chosen") if kinds[label] == "ignore" else (kinds[label], "as chosen")
         elif label in written:
             kind, reason = "written", written[label]
         elif label in features:
@@ -113,8 +95,8 @@ def recognize(frame: pd.DataFrame, kinds: Mapping[str, str] | None = None) -> li
 
 def _check_kinds(frame: pd.DataFrame, kinds: Mapping[str, str] | None) -> dict[str, str]:
     there = [str(name) for name in frame]
-    repeated = next((name for name in there if there.count(name) > 1), None) if len(set(there)) < len(there) else None
-    if repeated is not None:
+    if len(set(there)) < len(there):
+        repeated = next(name for name in there if there.count(name) > 1)
         raise ValueError(f"column names must differ, got more than one {repeated!r}; rename one of them")
     for name, kind in (kinds or {}).items():
         if name not in there:
@@ -135,7 +117,9 @@ def _kind(name: str, values: pd.Series[Any], missing: float) -> tuple[str, str]:
     if present.dtype.kind == "M":
         return ("date", "dates") if present.nunique() > 1 else ("constant", f"always {present.iloc[0]}")
     numbers, n_numbers = as_numbers(present)
-    if present.dtype.kind != "b" and n_numbers >= CODED * len(present) and not _coded(present):
+    few = () if present.dtype.kind in "iufb" else present.head(1000)
+    coded = any(isinstance(cell, str) and re.fullmatch(r"\s*0\d+\s*", cell) for cell in few)  # as postal codes
+    if present.dtype.kind != "b" and n_numbers >= NUMERIC * len(present) and not coded:
         return _kind_of_numbers(name, numbers[np.isfinite(numbers)], stored=present.dtype.kind == "O")
     if present.dtype.kind == "c":
         return "ignored", "complex numbers"
@@ -186,12 +170,6 @@ def _kind_of_words(name: str, words: pd.Series[Any], *, categorical: bool) -> tu
     if counts.iloc[:LEVELS].sum() < 0.2 * n:
         return "id", f"{distinct:,} values, none of them common"
     return "category", f"{distinct:,} values" + (f", the {LEVELS} most common used" if distinct > LEVELS else "")
-
-
-def _coded(present: pd.Series[Any]) -> bool:
-    """Whether cells are digits with leading zeros, as in postal codes."""
-    cells = () if present.dtype.kind in "iufb" else present.head(1000)
-    return any(isinstance(cell, str) and re.fullmatch(r"\s*0\d+\s*", cell) for cell in cells)
 
 
 def named_as_code(name: str) -> bool:
@@ -421,10 +399,8 @@ def marked(attributes: Mapping[Any, Any], command: str, names: Iterable[str]) ->
 def _marks(attributes: Mapping[Any, Any]) -> dict[str, list[str]]:
     """The marks in the attributes of a data frame; anything else is passed over."""
     marks = attributes.get(MARK)
-    lists = marks.items() if isinstance(marks, dict) else ()
-    return {
-        str(key): [name for name in names if isinstance(name, str)] for key, names in lists if isinstance(names, list)
-    }
+    lists = {key: names for key, names in marks.items() if isinstance(names, list)} if isinstance(marks, dict) else {}
+    return {str(key): [name for name in names if isinstance(name, str)] for key, names in lists.items()}
 
 
 def written_columns(frame: pd.DataFrame) -> dict[str, str]:
@@ -443,8 +419,9 @@ def written_columns(frame: pd.DataFrame) -> dict[str, str]:
     found = {name: command for command, names in _marks(frame.attrs).items() for name in names}
     if feature_columns(frame):
         found |= dict.fromkeys((INDEX, PATH, LABEL, CLASS), "embed")
-    own = [f"{name}{TAKEN}" if f"{name}{TAKEN}" in there else name for name in (CLUSTER, NAME, PROBABILITY, TYPICALITY)]
-    if {*own[:3]} <= {*there} and _are_probabilities(frame[own[2]]):
+    own = [f"{name}{TAKEN}" if f"{name}{TAKEN}" in there else name for name in CLUSTERING]
+    values = frame[own[2]] if {*own[:3]} <= {*there} else None
+    if values is not None and values.dtype.kind in "iuf" and values.between(0.0, 1.0).all():
         found |= dict.fromkeys(own, "cluster")
         # Only in tables of images; elsewhere "index" may be an ordinary column.
         if INDEX in there and (PATH in there or {*there} <= {INDEX, CLASS, *own}):
@@ -456,7 +433,3 @@ def feature_columns(frame: pd.DataFrame) -> set[str]:
     """The columns f_0, f_1, ... of a table of features of images; none of other tables."""
     names = {str(name) for name in frame if re.fullmatch(rf"{FEATURE}_\d+", str(name))}
     return names if {f"{FEATURE}_0", f"{FEATURE}_1"} <= names else set()
-
-
-def _are_probabilities(values: pd.Series[Any]) -> bool:
-    return values.dtype.kind in "iuf" and bool(values.between(0.0, 1.0).all())

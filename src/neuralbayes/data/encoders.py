@@ -20,28 +20,17 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Odd = NDArray[np.bool_]
 
-BOOLEAN_WIDTH = 2.0
-"""Distance between two equally frequent values, in units of their standard deviation."""
-
-WIDEST = 2.5
-"""Maximum distance between two categories. Without it, a rare category would outweigh all other columns."""
-
-SQUASH = 4.0
-"""Maximum distance from the median: outliers are pulled in smoothly towards it."""
-
-QUARTILES = 1.349
-"""Distance between the quartiles of a Gaussian, in units of its standard deviation."""
+# In units of a standard deviation
+BOOLEAN_WIDTH = 2.0  # distance between two equally frequent values
+WIDEST = 2.5  # maximum distance between two categories, as a rare one would otherwise outweigh all other columns
+SQUASH = 4.0  # maximum distance from the median: outliers are pulled in smoothly towards it
+QUARTILES = 1.349  # distance between the quartiles of a Gaussian
 
 YEAR, WEEK, DAY = 365.2425 * 86400.0, 7 * 86400.0, 86400.0
 
-N_HASHES = 4096
-"""Number of hash buckets for the n-grams of text."""
-
-N_PARTS, MOST_PARTS = 10, 100
-"""Number of components of text next to other columns, and if it is the only column."""
-
-FIT_ROWS = 20_000
-"""Number of evenly spaced texts for learning the components."""
+N_HASHES = 4096  # buckets for the n-grams of text
+N_PARTS, MOST_PARTS = 10, 100  # components of text next to other columns, and if it is the only column
+FIT_ROWS = 20_000  # evenly spaced texts for learning the components
 
 
 @dataclass(frozen=True)
@@ -73,7 +62,6 @@ class Encoder:
         return values
 
     def complaint(self, column: str, n_odd: int, odd: str) -> str:
-        """A message about unexpected cells."""
         cells = f"{n_odd:,} cells are not a {self.kind}, such as {odd}" if n_odd > 1 else f"{odd} is not a {self.kind}"
         return f"Column {column!r}: {cells}; counted as missing."
 
@@ -91,8 +79,7 @@ class NumberEncoder(Encoder):
     spread: float
 
     @classmethod
-    def fit(cls, values: pd.Series[Any], standardize: bool = True) -> Self:
-        """Measure the median and the quartiles."""
+    def fit(cls, values: pd.Series[Any], standardize: bool) -> Self:
         numbers, _ = as_numbers(values)
         numbers = numbers[np.isfinite(numbers)]
         if not standardize or not len(numbers):
@@ -133,7 +120,6 @@ class CategoryEncoder(Encoder):
 
     @classmethod
     def fit(cls, values: pd.Series[Any], unit: float) -> Self:
-        """Find the most common values; `unit` is the length of one standard deviation."""
         counts = as_words(values).value_counts()
         ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
         share = np.array([count for _, count in ordered[:LEVELS]] + [sum(count for _, count in ordered[LEVELS:])])
@@ -147,13 +133,12 @@ class CategoryEncoder(Encoder):
 
     def transform(self, values: pd.Series[Any]) -> tuple[Array, Odd]:
         words = as_words(values)
-        n_parts = len(self.levels) + self.other
         place = np.array(words.map({level: i for i, level in enumerate(self.levels)}), dtype=np.float64)
         missing = np.array(words.isna(), dtype=bool)
         odd = np.isnan(place) & ~missing
         if self.other:
             place[odd] = len(self.levels)
-        one_hot = (place[:, None] == np.arange(n_parts)) * (self.width / np.sqrt(2.0))
+        one_hot = (place[:, None] == np.arange(len(self.levels) + self.other)) * (self.width / np.sqrt(2.0))
         if self._binary:  # the same distance in one column, with unseen values halfway between the two
             one_hot = np.where(odd, 0.5, place == 0.0)[:, None] * self.width
         one_hot[missing] = np.nan
@@ -184,8 +169,6 @@ class CategoryEncoder(Encoder):
 
 
 class BooleanEncoder(CategoryEncoder):
-    """Two values: one column."""
-
     kind = "boolean"
 
 
@@ -204,7 +187,6 @@ class DateEncoder(Encoder):
 
     @classmethod
     def fit(cls, values: pd.Series[Any], unit: float) -> Self:
-        """Find the format and the varying parts; `unit` is the length of one standard deviation."""
         found = None if values.dtype.kind == "M" else date_format(as_words(values))
         seconds = _seconds(as_dates(values, found))
         seconds = seconds[np.isfinite(seconds)]
@@ -231,8 +213,7 @@ class DateEncoder(Encoder):
 
     def check(self) -> None:
         _check_numbers("scale", [self.center, self.scale, self.unit])
-        cycles = isinstance(self.cycles, list) and all(cycle in self.PERIODS for cycle in self.cycles)
-        if not cycles or len(set(self.cycles)) < len(self.cycles) or self.scale <= 0.0:
+        if self.cycles != [cycle for cycle in self.PERIODS if cycle in self.cycles] or self.scale <= 0.0:
             raise ValueError("'cycles' must be of a year, a week or a day, and 'scale' positive")
         if not isinstance(self.date_format, str | None) or len(self.date_format or "") > 100:
             raise ValueError("'date_format' must be a short text")
@@ -248,8 +229,7 @@ class TextEncoder(Encoder):
     center: NDArray[np.float32]  # (n_parts,)
 
     @classmethod
-    def fit(cls, values: pd.Series[Any], unit: float, n_parts: int = N_PARTS) -> Self:
-        """Learn at most `n_parts` components; `unit` is their joint standard deviation."""
+    def fit(cls, values: pd.Series[Any], unit: float, n_parts: int) -> Self:
         from sklearn.decomposition import TruncatedSVD
 
         words = as_words(values).dropna()
@@ -296,10 +276,7 @@ ENCODERS: dict[str, type[Encoder]] = {
 
 
 def fit_encoder(column: Column, values: pd.Series[Any], *, unit: float, standardize: bool, alone: bool) -> Encoder:
-    """Learn to convert the cells of a column to numbers; raises a ValueError if they are not of its kind.
-
-    `unit` is the length of one standard deviation. Text gets more components if it is `alone`.
-    """
+    """Learn to convert the cells of a column to numbers, in `unit` per standard deviation, or raise a ValueError."""
     if column.kind == "number":
         encoder: Encoder = NumberEncoder.fit(values, standardize)
     elif column.kind == "text":
@@ -327,10 +304,8 @@ def restored_encoder(saved: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> 
 def _counts(words: pd.Series[Any]) -> csr_matrix:
     from sklearn.feature_extraction.text import HashingVectorizer
 
-    hashing = HashingVectorizer(
-        analyzer="char_wb", ngram_range=(3, 4), n_features=N_HASHES, norm=None, alternate_sign=False
-    )
-    counts: csr_matrix = hashing.transform(words)
+    how = {"analyzer": "char_wb", "ngram_range": (3, 4), "norm": None, "alternate_sign": False}
+    counts: csr_matrix = HashingVectorizer(n_features=N_HASHES, **how).transform(words)
     return counts
 
 

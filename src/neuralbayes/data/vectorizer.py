@@ -17,18 +17,12 @@ from neuralbayes.data.columns import Column, as_frame, as_missing, as_numbers, r
 from neuralbayes.data.encoders import BOOLEAN_WIDTH, Encoder, fit_encoder, restored_encoder
 from neuralbayes.data.fill import GaussianFill
 
-BLOCK_ROWS = 65_536
-"""Rows converted at a time."""
-
-FILL_ROWS = 20_000
-"""Number of evenly spaced rows for learning to predict missing cells."""
-
-NOTHING = "(nothing)"
-"""Name of the single column of zeros, if all columns of a table are left out."""
+BLOCK_ROWS = 65_536  # converted at a time
+FILL_ROWS = 20_000  # evenly spaced, for learning to predict missing cells
+NOTHING = "(nothing)"  # name of the single column of zeros, if all columns of a table are left out
 
 Arrays = dict[str, NDArray[Any]]
-Odd = dict[str, tuple[int, str]]
-"""Number and an example of unexpected cells, by column."""
+Odd = dict[str, tuple[int, str]]  # number and an example of unexpected cells, by column
 
 
 class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -70,10 +64,6 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Columns with an indicator column for missing cells.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-
-    See Also
-    --------
-    neuralbayes.InformationClusterer : Accepts data frames and saves the vectorizer with the model.
 
     Notes
     -----
@@ -205,7 +195,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return (np.hstack(parts) if parts else np.zeros((len(frame), 1))), odd
 
     def state(self) -> tuple[dict[str, Any], Arrays]:
-        """The fitted state as JSON values and arrays; `restored` reads it back."""
+        """The fitted state as JSON values and arrays, for `restored`."""
         check_is_fitted(self)
         arrays: Arrays = {"mean": self.fill_.mean, "covariance": self.fill_.covariance}
         encoders = []
