@@ -42,13 +42,12 @@ from neuralbayes.system.limits import free_memory
 
 __all__ = ["ImageSource", "Images", "as_source", "holds_images", "images_given", "load_images"]
 
-SPLITS = ("train", "test", "unlabeled")
-SPLIT_FOLDERS = {
+# Sub-folders that are parts of a data set, not classes.
+SPLITS = {
     "train": ("train", "training"),
     "test": ("test", "val", "valid", "validation"),
     "unlabeled": ("unlabeled",),
 }
-"""Sub-folders that are parts of a data set, not classes."""
 
 IMAGE_KEYS = ("", "images", "x", "X", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "target", "targets")
@@ -65,9 +64,7 @@ class Images:
     name : str
         The name of the data set, or the path.
     split : str
-        Part of the data set.
     source : ImageSource
-        The images: ``len(source)``, ``source.shape``, ``source.read(indices)``.
     labels : ndarray of int64 and shape (n,), or None
     class_names : tuple of str, or None
     skipped : list of (Path, str)
@@ -99,7 +96,7 @@ class Images:
         return len(self.source)
 
     def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
-        """Images at `indices` in uint8, shape (m, H, W, C)."""
+        """The images at `indices` as uint8 of shape (m, H, W, C)."""
         return self.source.read(indices)
 
     def take(self, rows: ArrayLike) -> Images:
@@ -173,9 +170,9 @@ def load_images(
     elif split != "train":
         raise ValueError(f"`split` must be 'train' unless `data` is a name, a folder or a file, got {split!r}")
     elif isinstance(data, list | tuple) and data and isinstance(data[0], str | Path):
-        other = next((path for path in data if not isinstance(path, str | Path)), None)
-        if other is not None:
-            raise TypeError(f"`data` must contain only paths if it starts with one, got {type(other).__name__}")
+        for other in data:
+            if not isinstance(other, str | Path):
+                raise TypeError(f"`data` must contain only paths if it starts with one, got {type(other).__name__}")
         paths = [Path(path).expanduser() for path in data]
         files, _ = _decode_files(paths, sides, channels, interpolation, progress, strict=True)
         return Images("pictures", split, files)
@@ -183,8 +180,7 @@ def load_images(
         source = as_source(data)
         images = source if isinstance(source, Images) else Images("images", split, source)
     shape = (*(sides or images.shape[:2]), channels or images.shape[2])
-    as_it_is = not isinstance(interpolation, NetworkResizing) or interpolation.scaled == shape[:2]
-    if shape == images.shape and as_it_is:
+    if shape == images.shape and getattr(interpolation, "scaled", shape[:2]) == shape[:2]:
         return images
     return replace(images, source=resized(images, shape, interpolation))
 
@@ -229,9 +225,9 @@ def images_given(X: Any, shape: Sequence[int] | None = None) -> ImageSource | No
 def as_source(images: Any) -> ImageSource:
     """Convert images in any form to a source; raises TypeError for anything else."""
     found = images_given(images)
+    if found is None and isinstance(images, np.ndarray):
+        return ArraySource(images)  # raises: rows
     if found is None:
-        if isinstance(images, np.ndarray):
-            return ArraySource(images)  # raises: rows
         raise TypeError(
             "`images` must be a folder, paths, PIL images, arrays, tensors, a data set, or have shape, len() and "
             f"read(), got {type(images).__name__}"
@@ -247,7 +243,6 @@ def holds_images(data: str | Path) -> bool:
     >>> holds_images("mnist"), holds_images("table.csv")
     (True, False)
     """
-
     path = Path(data).expanduser()
     if is_name(str(data)) or path.is_dir():
         return True
@@ -307,8 +302,13 @@ def _folder(
     interpolation: Interpolation | NetworkResizing,
     progress: bool,
 ) -> Images:
-
-    folder = _split_folder(path, split)
+    parts = {
+        name: next((path / folder for folder in folders if (path / folder).is_dir()), None)
+        for name, folders in SPLITS.items()
+    }
+    # Both are required: a single folder called train may be a class. Unsplit pictures are all "train".
+    is_split = parts["train"] is not None and (parts["test"] is not None or parts["unlabeled"] is not None)
+    folder = parts[split] if is_split else (path if split == "train" else None)
     if folder is None:
         raise ValueError(f"{path} has no split {split!r}; put its pictures into the sub-folders train and {split}")
     found, skipped = find_pictures(folder)
@@ -328,17 +328,6 @@ def _folder(
     return Images(str(path), split, source, labels.astype(np.int64), tuple(map(readable, classes.tolist())), skipped)
 
 
-def _split_folder(path: Path, split: str) -> Path | None:
-    """The folder of a part of the pictures below `path`; unsplit pictures are all "train"."""
-    parts = {
-        name: next((path / folder for folder in folders if (path / folder).is_dir()), None)
-        for name, folders in SPLIT_FOLDERS.items()
-    }
-    # Both are required: a single folder called train may be a class.
-    is_split = parts["train"] is not None and (parts["test"] is not None or parts["unlabeled"] is not None)
-    return parts[split] if is_split else (path if split == "train" else None)
-
-
 def _decode_files(
     paths: Sequence[Path],
     size: tuple[int, int] | None,
@@ -352,7 +341,6 @@ def _decode_files(
 
     The images are kept if they take at most a quarter of the free memory; otherwise they are decoded on demand.
     """
-
     skipped: list[Skipped] = []
 
     def leave_out(path: Path, reason: PictureError) -> None:
