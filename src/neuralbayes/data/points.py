@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,14 +20,8 @@ if TYPE_CHECKING:
 Noun = Literal["row", "image", "text"]
 
 PICTURES = {".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic"}
-"""Suffixes by which strings in a list are recognised as pictures."""
-
-TABLE_OPTIONS = ("sep", "decimal", "encoding", "sheet", "key")
-IMAGE_OPTIONS = ("split", "limit", "size")
-"""Keys of `read`."""
-
-LINES = 100
-"""Number of lines of a .txt file to inspect."""
+TABLE_OPTIONS, IMAGE_OPTIONS = ("sep", "decimal", "encoding", "sheet", "key"), ("split", "limit", "size")
+LINES = 100  # of a .txt file to inspect
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,10 +80,10 @@ def as_points(
     least: int = 2,
     progress: bool = False,
 ) -> Points:
-    """Read `data`, and recognise what it is.
+    """Read `data`, and recognise what it is; parameters are those of :func:`neuralbayes.cluster`.
 
-    Parameters are those of :func:`neuralbayes.cluster`; `apart` are columns that are not used, with the parameter that
-    names them, and `least` is the least number of samples.
+    `apart` are columns that are not used, with the parameter that names them, and `least` is the least number of
+    samples.
 
     Examples
     --------
@@ -143,9 +136,8 @@ def _opened(data: Any, text: str | None, read: dict[str, Any], progress: bool) -
 
     found = images_given(data)
     if found is not None:
-        return _of_images(
-            found if isinstance(found, Images) else Images("images", "train", found), "images", read, text
-        )
+        images = found if isinstance(found, Images) else Images("images", "train", found)
+        return _of_images(images, "images", read, text)
     array = np.asarray(data.detach().cpu() if hasattr(data, "detach") else data)
     return _of_numbers(array, "array", text)
 
@@ -162,21 +154,16 @@ def _of_path(data: str, text: str | None, read: dict[str, Any], progress: bool) 
         images = load_images(data, **options, progress=progress)
         return replace(_of_images(images, title, read, text), recipe={"data": data})
     if path.suffix.lower() == ".txt" and text is None and not read and path.is_file():
-        lines = read_lines(path)
+        content = path.read_bytes()
+        try:
+            lines = content.decode("utf-8-sig").splitlines()
+        except UnicodeDecodeError:
+            lines = content.decode("cp1252", errors="replace").splitlines()  # Western Windows
         if not _are_numbers(lines[:LINES]):
             return replace(_of_texts([line for line in lines if line.strip()], title, None), recipe={"data": data})
     found = read_table(data, **{name: value for name, value in read.items() if name in TABLE_OPTIONS})
     points = _of_numbers(found, title, text) if isinstance(found, np.ndarray) else _of_frame(found, title, text)
     return replace(points, recipe={"data": data})
-
-
-def read_lines(path: Path) -> list[str]:
-    """The lines of a text file, in UTF-8 or, if it is not valid, in the encoding of Western Windows."""
-    content = path.read_bytes()
-    try:
-        return content.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        return content.decode("cp1252", errors="replace").splitlines()
 
 
 def _sides(size: Any) -> Any:
@@ -200,12 +187,7 @@ def _are_numbers(lines: Sequence[str]) -> bool:
 
 def _are_texts(data: Any) -> bool:
     """Whether `data` is a list of sentences, and not of files of pictures."""
-    if (
-        not isinstance(data, list | tuple | np.ndarray)
-        or not len(data)
-        or np.ndim(data[0])
-        or not isinstance(data[0], str)
-    ):
+    if not isinstance(data, list | tuple | np.ndarray) or not len(data) or not isinstance(data[0], str):
         return False
     return not all(Path(str(item)).suffix.lower() in PICTURES for item in data[:LINES])
 
@@ -257,23 +239,20 @@ def _with_columns(points: Points, columns: Sequence[str] | None, kinds: Mapping[
     """Choose the columns of a table, and recognise their kinds."""
     from neuralbayes.data.columns import Column, as_frame, recognize
 
-    frame = points.frame
-    if (
-        frame is None
-        and points.X.dtype.kind == "f"
-        and np.isinf(points.X.data if sp.issparse(points.X) else points.X).any()
-    ):
+    frame, X = points.frame, points.X
+    sparse = sp.issparse(X)
+    if frame is None and X.dtype.kind == "f" and np.isinf(X.data if sparse else X).any():
         raise ValueError("`data` must not hold infinity; leave such rows out, or replace it by NaN, a missing cell")
-    if frame is None and not (columns or kinds or sp.issparse(points.X)) and _all_finite(points.X):
-        names = [f"x{j}" for j in range(points.X.shape[1])]
-        return replace(
-            points, frame=as_frame(points.X), columns=[Column(name, "number", "a column of an array") for name in names]
-        )
-    if sp.issparse(points.X):
-        if columns or kinds:
-            raise ValueError("`columns` and `kinds` must be None for a sparse array, whose columns have no names")
+    if sparse and (columns or kinds):
+        raise ValueError("`columns` and `kinds` must be None for a sparse array, whose columns have no names")
+    if sparse:
         return points
-    frame = as_frame(points.X) if frame is None else frame
+    if frame is None:
+        frame = as_frame(X)
+        finite = X.dtype.kind in "iub" or (X.dtype.kind == "f" and np.isfinite(X.sum(dtype=np.float64)))
+        if finite and not (columns or kinds):
+            own = [Column(str(name), "number", "a column of an array") for name in frame]
+            return replace(points, frame=frame, columns=own)
     kinds = dict(kinds or {})
     if columns is not None:
         absent = [name for name in columns if name not in frame]
@@ -288,7 +267,3 @@ def _with_columns(points: Points, columns: Sequence[str] | None, kinds: Mapping[
         kinds |= {str(name): "ignore" for name in frame if name not in columns}
     recipe = points.recipe | {"kinds": kinds}
     return replace(points, X=frame, frame=frame, columns=recognize(frame, kinds), recipe=recipe)
-
-
-def _all_finite(array: NDArray[Any]) -> bool:
-    return array.dtype.kind in "iub" or (array.dtype.kind == "f" and bool(np.isfinite(array.sum(dtype=np.float64))))
