@@ -18,24 +18,17 @@ import numpy as np
 
 from neuralbayes.system.limits import free_memory
 
-SMALL, RATIO = 2**30, 100
-"""Files may unpack to `SMALL` bytes or to `RATIO` times their size. Meaningful tables compress less."""
-
-MAX_COLUMNS = 100_000
-"""Maximum number of columns. pandas takes seconds for so many, and a kilobyte for each."""
-
-BLOCK_BYTES = 2**24
-"""Bytes read at a time."""
-
-CELL_BYTES = 12
-"""Memory of a cell of a text or JSON table beside its characters."""
+SMALL, RATIO = 2**30, 100  # files may unpack to so many bytes, or times their size; meaningful tables compress less
+MAX_COLUMNS = 100_000  # pandas takes seconds for so many, and a kilobyte for each
+BLOCK_BYTES = 2**24  # read at a time
+CELL_BYTES = 12  # memory of a cell of a text or JSON table beside its characters
 
 
 class Budget:
-    """The memory that a table may take.
+    """The memory that the table of file `name`, of `size` bytes, may take.
 
-    `name` is the file, for messages, and `size` its bytes. The limit is half of the free memory, as data frames are
-    copied, and at most the larger of `SMALL` and `RATIO` times the size.
+    It is half of the free memory, as data frames are copied, and at most the larger of `SMALL` and `RATIO` times the
+    size.
     """
 
     def __init__(self, name: str, size: int) -> None:
@@ -52,12 +45,10 @@ class Budget:
             )
 
     def take(self, n_bytes: int) -> None:
-        """Count `n_bytes`; raises a MemoryError if that is too many."""
         self.check(n_bytes)
         self.taken += n_bytes
 
     def check_columns(self, n_columns: int) -> None:
-        """Raise a ValueError if there are too many columns."""
         if n_columns > MAX_COLUMNS:
             raise ValueError(f"{self.name} must have at most {MAX_COLUMNS} columns, got {n_columns}")
 
@@ -102,7 +93,6 @@ def declared_in_arrow(content: Any) -> int:
 
 
 def batches_within(batches: Iterable[Any], budget: Budget) -> Iterator[Any]:
-    """The record batches, as long as their cells are within the budget."""
     for batch in batches:
         budget.take(sum(map(unpacked_bytes, batch.columns)))
         yield batch

@@ -40,8 +40,8 @@ JSON, ARROW, ARRAYS = (".jsonl", ".ndjson"), (".arrow", ".feather"), (".npy", ".
 SUFFIXES = (*TEXT, *JSON, ".parquet", *ARROW, ".xlsx", *ARRAYS)
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 
+# Text that a spreadsheet may run as a formula; not numbers, telephone numbers or a sign alone.
 FORMULA = re.compile(r"[=@\x00-\x1f]|\+(?=.*[^\d\s().,/-])|-(?=.*[(|!])", re.DOTALL)
-"""Text that a spreadsheet may run as a formula; not numbers, telephone numbers or a sign alone."""
 
 
 def read_table(
@@ -98,10 +98,11 @@ def read_table(
             raise ValueError(f"`{name}` is for {' and '.join(kinds)} files, but {path} is a {suffix} file")
     if decimal not in (None, ".", ","):
         raise ValueError(f"`decimal` must be . or a comma, got {decimal!r}")
-    sizes = [0 if standard else file.stat().st_size for file in files]
-    if not (standard or all(sizes)):
-        raise ValueError(f"{files[sizes.index(0)]} is empty")
-    budget = Budget(str(path), 0 if suffix == ".npy" else sum(sizes))
+    sizes = {} if standard else {file: file.stat().st_size for file in files}
+    for file, size in sizes.items():
+        if not size:
+            raise ValueError(f"{file} is empty")
+    budget = Budget(str(path), 0 if suffix == ".npy" else sum(sizes.values()))
     if suffix in TEXT:
         from neuralbayes.data.text_tables import read_text
 
@@ -126,11 +127,6 @@ def write_table(path: str | Path, frame: pd.DataFrame) -> None:
     Text that a spreadsheet would run as a formula gets an apostrophe in .csv, .tsv and .txt files, and is marked as
     text in .xlsx files. The index is written if it has a name or holds more than whole numbers.
 
-    Parameters
-    ----------
-    path : path of a .csv, .tsv, .txt, .jsonl, .ndjson, .parquet, .arrow, .feather or .xlsx file
-        Text and JSON lines may be compressed, as in :func:`read_table`.
-    frame : DataFrame
     """
     import pandas
 
@@ -176,10 +172,7 @@ def is_table(path: str | Path) -> bool:
 
 
 def parquet_files(path: str | Path) -> list[Path]:
-    """The Parquet files of a folder, sorted by name; `path` itself if it is a file or has none.
-
-    Files that start with a dot or an underscore are ignored.
-    """
+    """The Parquet files of a folder, without hidden ones, by name; `path` itself if it is a file or has none."""
     path = Path(path)
     return sorted(file for file in path.glob("*.parquet") if file.name[0] not in "._") or [path]
 
@@ -357,7 +350,7 @@ def _read_workbook(path: Path, sheet: str | None, budget: Budget) -> pd.DataFram
             title = titles["1"] if sheet is None else sheet if sheet in book.sheetnames else titles.get(sheet)
             if title is None:
                 raise ValueError(
-                    f"`sheet` must be one of {', '.join(map(repr, book.sheetnames))} in {path}, got {sheet!r}"
+                    f"`sheet` must be one of {', '.join(map(repr, titles.values()))} in {path}, got {sheet!r}"
                 )
             book[title].reset_dimensions()
             for row in book[title].iter_rows(values_only=True):
