@@ -173,13 +173,7 @@ def _kind_of_words(name: str, words: pd.Series[Any], *, categorical: bool) -> tu
 
 
 def named_as_code(name: str) -> bool:
-    """Whether the name of a column marks its numbers as ids or codes.
-
-    Examples
-    --------
-    >>> [named_as_code(name) for name in ("customer_id", "CustomerID", "Zip Code", "width", "paid")]
-    [True, True, True, False, False]
-    """
+    """Whether the name of a column marks its numbers as ids or codes."""
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
     return any(map(CODES.fullmatch, words))
 
@@ -189,13 +183,6 @@ def why_not_continuous(values: Array) -> str | None:
 
     `values` (n_rows,) are finite and in row order. The reason is "constant", "two values", "few values", "mostly one
     value" or "counts the rows"; None if gaps may mean something.
-
-    Examples
-    --------
-    >>> why_not_continuous(np.array([0.0, 1.0] * 10))
-    'two values'
-    >>> why_not_continuous(np.linspace(0.0, 1.0, 20) ** 2) is None
-    True
     """
     distinct, counts = np.unique(values, return_counts=True)
     n = len(values)
@@ -227,13 +214,7 @@ def is_whole(X: Array) -> NDArray[np.bool_]:
 
 
 def rounding(X: Array) -> NDArray[np.float64]:
-    """Rounding step of each column, 0 if most values differ: (n_rows, n_columns) -> (n_columns,).
-
-    Examples
-    --------
-    >>> rounding(np.column_stack([[1, 2, 2, 3, 3, 4, 9, 9, 9, 9], np.linspace(0.0, 1.0, 10)]))
-    array([1., 0.])
-    """
+    """Rounding step of each column, 0 if most values differ: (n_rows, n_columns) -> (n_columns,)."""
     steps = np.zeros(X.shape[1])
     for j in np.flatnonzero(_repeats(X)):
         distinct = np.unique(X[:, j])
@@ -258,14 +239,7 @@ def as_missing(values: pd.Series[Any]) -> NDArray[np.bool_]:
 
 
 def as_numbers(values: pd.Series[Any]) -> tuple[NDArray[np.float64], int]:
-    """The cells as numbers, with NaN for other or infinite cells, and the number of numeric cells.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> as_numbers(pd.Series(["1", " 2.5 ", "many"]))
-    (array([1. , 2.5, nan]), 2)
-    """
+    """The cells as numbers, with NaN for other or infinite cells, and the number of numeric cells."""
     import pandas
 
     if values.dtype.kind == "m":  # a duration in seconds
@@ -283,14 +257,7 @@ def as_numbers(values: pd.Series[Any]) -> tuple[NDArray[np.float64], int]:
 
 
 def as_words(values: pd.Series[Any]) -> pd.Series[Any]:
-    """The cells as stripped text, with None for empty cells, independent of their type.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> [as_words(pd.Series(cells)).tolist() for cells in ([1, 2], [1.0, None], [" a", ""], [True, False])]
-    [['1', '2'], ['1', None], ['a', None], ['true', 'false']]
-    """
+    """The cells as stripped text, with None for empty cells, independent of their type."""
     unhashable = (list, dict, set, np.ndarray)
     cells = values.astype(object)
     if any(isinstance(cell, unhashable) for cell in cells):
@@ -326,12 +293,6 @@ def date_format(words: pd.Series[Any]) -> str | None:
     """The date format of text cells for :func:`pandas.to_datetime`; None if they are not dates.
 
     If day and month are ambiguous, the month comes first.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> date_format(pd.Series(["31/01/2024", "01/02/2024"])), date_format(pd.Series(["may", "june"]))
-    ('%d/%m/%Y', None)
     """
     import pandas
     from pandas.tseries.api import guess_datetime_format
@@ -360,11 +321,6 @@ def as_frame(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
     """Convert `X` to a pandas data frame.
 
     Columns of an array-like of shape (n_samples, n_features) get `names`, by default x0, x1, ...
-
-    Examples
-    --------
-    >>> as_frame([[1.0, 2.0]]).columns.tolist()
-    ['x0', 'x1']
     """
     import pandas
 
@@ -385,11 +341,6 @@ def marked(attributes: Mapping[Any, Any], command: str, names: Iterable[str]) ->
     """`attrs` of a data frame that mark the columns `names` as written by `command`, in addition to existing marks.
 
     pandas keeps them in Parquet files.
-
-    Examples
-    --------
-    >>> marked({"unit": "cm"}, "cluster", ["name"])
-    {'unit': 'cm', 'neuralbayes': {'cluster': ['name']}}
     """
     marks = _marks(attributes)
     marks[command] = list(dict.fromkeys([*marks.get(command, []), *names]))
@@ -407,13 +358,6 @@ def written_columns(frame: pd.DataFrame) -> dict[str, str]:
     """The columns that this library wrote and that are not features, with reasons: by their marks or their names.
 
     Used as features, they would only reproduce what is already known.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"kg": [1.7, 1.8], "cluster": [0, 1], "name": ["a", "b"], "probability": [0.9, 0.8]})
-    >>> written_columns(frame)
-    {'cluster': 'written by neuralbayes cluster, not a feature', 'name': ..., 'probability': ...}
     """
     there = [str(name) for name in frame]
     found = {name: command for command, names in _marks(frame.attrs).items() for name in names}

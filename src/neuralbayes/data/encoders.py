@@ -44,10 +44,7 @@ class Encoder:
         return [column]
 
     def transform(self, values: pd.Series[Any]) -> tuple[Array, Odd]:
-        """The cells as numbers (n_rows, n_parts), NaN for missing ones, and a mask (n_rows,) of unexpected cells.
-
-        Unexpected are unseen categories, or text instead of numbers.
-        """
+        """Numbers (n_rows, n_parts), NaN for missing cells; mask (n_rows,) of unseen categories or text among numbers."""
         raise NotImplementedError
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -109,8 +106,7 @@ class NumberEncoder(Encoder):
 class CategoryEncoder(Encoder):
     """One column for each of the most common values and one for all others; a single column for two values.
 
-    All values have the same distance from each other, chosen so that the column has the variance of a standardised
-    number, up to a limit.
+    All are equally far apart, so that the column has the variance of a standardised number unless a value is rare.
     """
 
     kind: ClassVar[str] = "category"

@@ -195,15 +195,6 @@ def images_given(X: Any, shape: Sequence[int] | None = None) -> ImageSource | No
         images or start with one, or their loaders.
     shape : tuple (H, W, C), optional
         Required shape, such as that of the fitted images. Picture files and PIL images are resized to it.
-
-    Examples
-    --------
-    >>> from PIL import Image
-    >>> pictures = [Image.new("L", (12, 8)) for _ in range(5)]
-    >>> images_given(pictures).shape, images_given(pictures, (16, 16, 3)).shape
-    ((8, 12, 1), (16, 16, 3))
-    >>> images_given([[0.5, 1.0], [2.0, 3.0]]) is None  # rows
-    True
     """
     if isinstance(X, ImageSource):
         return X
@@ -236,13 +227,7 @@ def as_source(images: Any) -> ImageSource:
 
 
 def holds_images(data: str | Path) -> bool:
-    """Whether :func:`load_images` can read `data`: a named data set, a folder, or a file of arrays of images.
-
-    Examples
-    --------
-    >>> holds_images("mnist"), holds_images("table.csv")
-    (True, False)
-    """
+    """Whether :func:`load_images` can read `data`: a named data set, a folder, or a file of arrays of images."""
     path = Path(data).expanduser()
     if is_name(str(data)) or path.is_dir():
         return True

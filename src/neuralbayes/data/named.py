@@ -26,8 +26,7 @@ from neuralbayes.system.files import atomic_write
 VARIABLE = "NEURALBAYES_DATA"
 TIMEOUT = 10.0  # seconds without a response
 
-Arrays = dict[str, NDArray[Any]]
-"""The "images" of a file, uint8 (n, H, W, C), or its "labels", int64 (n,), or both."""
+Arrays = dict[str, NDArray[Any]]  # the "images" of a file, uint8 (n, H, W, C), or its "labels", int64 (n,), or both
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,13 +167,7 @@ def names() -> tuple[str, ...]:
 
 
 def find_set(name: str) -> NamedSet:
-    """The data set called `name`; case, ``-`` and ``_`` are ignored.
-
-    Examples
-    --------
-    >>> find_set("CIFAR-10").name
-    'cifar10'
-    """
+    """The data set called `name`; case, ``-`` and ``_`` are ignored."""
     found = next((known for known in SETS.values() if _plain(known.name) == _plain(name)), None)
     if found is None:
         raise ValueError(f"`name` must be one of {', '.join(SETS)}, got {name!r}")
@@ -321,10 +314,7 @@ def _stl_labels(stream: IO[bytes], file: File) -> Arrays:
 
 
 def _digits(known: NamedSet) -> Dataset:
-    """The digits of scikit-learn, with grey levels 0 to 16 scaled to 0 to 255, in their order.
-
-    Consecutive digits were written by the same person, so a random split would have the same writers in both parts.
-    """
+    """The digits of scikit-learn, scaled to 0 to 255; in their order, as writers wrote several in a row."""
     from sklearn.datasets import load_digits
 
     bunch = load_digits()

@@ -71,29 +71,14 @@ class PictureError(ValueError):
 
 @dataclass(frozen=True)
 class NetworkResizing:
-    """Scale a whole picture to whole pixels, then crop its middle, exactly like timm and torchvision.
+    """Scale a whole picture to whole pixels, then crop its middle, exactly like timm and torchvision."""
 
-    Attributes
-    ----------
-    scaled : tuple (H, W)
-        Size that the scaled picture just covers.
-    interpolation : {"area", "bilinear", "bicubic"}
-    squash : bool
-        Scale to exactly this size instead, without keeping the proportions.
-    """
-
-    scaled: tuple[int, int]
+    scaled: tuple[int, int]  # (H, W) that the scaled picture just covers
     interpolation: Interpolation = "bicubic"
-    squash: bool = False
+    squash: bool = False  # to exactly this size, without keeping the proportions
 
     def __call__(self, picture: Image.Image, size: tuple[int, int]) -> Image.Image:
-        """Scale the picture and crop its middle `size` (H, W).
-
-        Examples
-        --------
-        >>> NetworkResizing((256, 256))(Image.new("L", (640, 480)), (224, 224)).size
-        (224, 224)
-        """
+        """Scale the picture and crop its middle `size` (H, W)."""
         height, width = self._scaled(picture.height, picture.width)
         if (width, height) != picture.size:
             picture = picture.resize((width, height), FILTERS[self.interpolation])
@@ -167,13 +152,7 @@ def readable(name: str | Path) -> str:
 
 
 def path_cell(path: str | Path) -> str:
-    """A path as a table cell, with ``./`` in front if a spreadsheet would read it as a formula.
-
-    Examples
-    --------
-    >>> path_cell("=1+1.png"), path_cell("folder/=1+1.png")
-    ('./=1+1.png', 'folder/=1+1.png')
-    """
+    """A path as a table cell, with ``./`` in front if a spreadsheet would read it as a formula."""
     text = readable(path)
     return f"./{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 

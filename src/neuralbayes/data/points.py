@@ -26,44 +26,19 @@ LINES = 100  # of a .txt file to inspect
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Data that can be clustered.
+    """Data that can be clustered."""
 
-    Attributes
-    ----------
-    noun : {"row", "image", "text"}
-        Word for a sample.
-    title : str
-        Name of the data, for people.
-    X : DataFrame, ndarray, sparse array or Images
-        The samples, as estimators take them; features, if samples are compared by features.
-    frame : DataFrame or None
-        All columns of a table, used or not.
-    columns : list of Column
-        How each column of `frame` is used.
-    texts : list of str or None
-    images : Images or None
-        The images to show.
-    features_from : str or None
-        Name of the network or file of the features.
-    identity : str or None
-        Digest of what computed the features; features of another identity cannot be compared with these.
-    recipe : dict
-        How the data were read, as JSON.
-    notes : list of str
-        What a person should know about the data.
-    """
-
-    noun: Noun
-    title: str
-    X: Any
-    frame: Any = None
-    columns: list[Column] = field(default_factory=list)
+    noun: Noun  # word for a sample
+    title: str  # name of the data, for people
+    X: Any  # the samples, as estimators take them; features, if samples are compared by features
+    frame: Any = None  # all columns of a table, used or not
+    columns: list[Column] = field(default_factory=list)  # how each column of `frame` is used
     texts: list[str] | None = None
-    images: Any = None
-    features_from: str | None = None
-    identity: str | None = None
-    recipe: dict[str, Any] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    images: Any = None  # to show
+    features_from: str | None = None  # name of the network or file of the features
+    identity: str | None = None  # digest of what computed the features; those of another one cannot be compared
+    recipe: dict[str, Any] = field(default_factory=dict)  # how the data were read, as JSON
+    notes: list[str] = field(default_factory=list)  # what a person should know about the data
 
     def __len__(self) -> int:
         return int(self.X.shape[0]) if hasattr(self.X, "shape") and self.noun != "image" else len(self.X)

@@ -55,12 +55,6 @@ class ArraySource:
 
     `array` has shape (n, H, W), (n, H, W, C) or (n, C, H, W), in uint8, or floating point in [0, 1], which is converted
     on reading. By default, the channels are the axis of size 1 or 3, preferably the last one.
-
-    Examples
-    --------
-    >>> source = ArraySource(np.zeros((10, 3, 32, 32), np.uint8))
-    >>> len(source), source.shape, source.read([4, 2]).shape
-    (10, (32, 32, 3), (2, 32, 32, 3))
     """
 
     def __init__(self, array: NDArray[np.generic], *, channels_first: bool | None = None) -> None:
@@ -96,10 +90,9 @@ class ArraySource:
 
 
 class FilesSource:
-    """Picture files that a few threads decode on demand: PNG, JPEG, BMP, GIF, TIFF, WebP, AVIF, HEIC.
+    """Picture files that a few threads decode on demand, scaled until they cover `shape` (H, W, C), then cropped.
 
-    `paths` are known to be readable; pictures are scaled until they cover `shape` (H, W, C), then cropped. `images` are
-    those that have been decoded already, and `reduced_from` is the most common size, if it was reduced.
+    `images` are those that have been decoded already, and `reduced_from` is the most common size, if it was reduced.
     """
 
     def __init__(
@@ -232,13 +225,7 @@ def subset(images: ImageSource, rows: ArrayLike) -> ImageSource:
 def resized(
     images: ImageSource, shape: tuple[int, int, int], interpolation: Interpolation | NetworkResizing = "area"
 ) -> ImageSource:
-    """The images cropped and scaled to `shape` (H, W, C); files are decoded again at this size.
-
-    Examples
-    --------
-    >>> resized(ArraySource(np.zeros((10, 28, 28), np.uint8)), (32, 32, 3)).read([4]).shape
-    (1, 32, 32, 3)
-    """
+    """The images cropped and scaled to `shape` (H, W, C); files are decoded again at this size."""
     source: ImageSource = getattr(images, "source", images)  # of labelled images
     if isinstance(source, ViewSource):
         return subset(resized(source._source, shape, interpolation), source._rows)

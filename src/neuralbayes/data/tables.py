@@ -178,13 +178,7 @@ def parquet_files(path: str | Path) -> list[Path]:
 
 
 def table_suffix(path: str | Path) -> str:
-    """The lower-case suffix of `path` that names a table format, without a compression suffix.
-
-    Examples
-    --------
-    >>> table_suffix("rows.CSV"), table_suffix("rows.tsv.gz")
-    ('.csv', '.tsv')
-    """
+    """The lower-case suffix of `path` that names a table format, without a compression suffix."""
     path = Path(path)
     packing = path.suffix.lower() if path.suffix.lower() in PACKED else ""
     suffix = (path.with_suffix("") if packing else path).suffix.lower()

@@ -99,13 +99,7 @@ def read_text(
 
 
 def as_utf8(content: bytes, name: str, encoding: str | None = None) -> bytes:
-    """Text in UTF-8 without a byte order mark; by default UTF-8, UTF-16, UTF-32, cp1252 and latin-1 are told apart.
-
-    Examples
-    --------
-    >>> as_utf8("größe".encode("cp1252"), "t.csv").decode(), as_utf8("größe".encode("utf-16"), "t.csv").decode()
-    ('größe', 'größe')
-    """
+    """Text in UTF-8 without a byte order mark; by default UTF-8, UTF-16, UTF-32, cp1252 and latin-1 are told apart."""
     if encoding is not None:
         try:
             found = [codecs.lookup(encoding).name]

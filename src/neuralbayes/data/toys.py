@@ -48,12 +48,6 @@ def make_moons(
     """Two interleaved half circles in the plane.
 
     Their sizes are in proportion to ``shares``.
-
-    Examples
-    --------
-    >>> X, y = make_moons(300, random_state=0)
-    >>> X.shape, np.bincount(y)
-    ((300, 2), array([150, 150]))
     """
     rng = check_random_state(random_state)
     a, b = (rng.uniform(0, np.pi, n) for n in split_sizes(n_samples, shares))
@@ -81,14 +75,7 @@ def make_circles(
 def make_spirals(
     n_samples: int = 1200, *, n_arms: int = 3, noise: float = 0.02, random_state: Seed = None
 ) -> tuple[Points, Labels]:
-    """Interleaved spiral arms in the plane, uniform in radius, each of three quarters of a turn.
-
-    Examples
-    --------
-    >>> X, y = make_spirals(300, n_arms=4, random_state=0)
-    >>> X.shape, np.bincount(y)
-    ((300, 2), array([75, 75, 75, 75]))
-    """
+    """Interleaved spiral arms in the plane, uniform in radius, each of three quarters of a turn."""
     rng = check_random_state(random_state)
     parts = []
     for arm, n in enumerate(split_sizes(n_samples, [1.0] * n_arms)):

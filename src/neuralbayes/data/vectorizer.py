@@ -69,9 +69,6 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     -----
     Unlike skrub's ``TableVectorizer``, it is saved without pickle, so that a model of a stranger is safe to load.
 
-    All categories of a column have the same distance from each other. It is chosen so that the column has the variance
-    of a standardised number, but it is at most 2.5. Otherwise, a rare category would outweigh all other columns.
-
     Examples
     --------
     >>> import pandas as pd
