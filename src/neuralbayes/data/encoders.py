@@ -44,7 +44,7 @@ class Encoder:
         return [column]
 
     def transform(self, values: pd.Series[Any]) -> tuple[Array, Odd]:
-        """Numbers (n_rows, n_parts), NaN for missing cells; mask (n_rows,) of unseen categories or text among numbers."""
+        """Numbers (n_rows, n_parts), NaN for missing cells, and a mask (n_rows,) of cells that do not belong here."""
         raise NotImplementedError
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import re
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -168,19 +169,17 @@ def names() -> tuple[str, ...]:
 
 def find_set(name: str) -> NamedSet:
     """The data set called `name`; case, ``-`` and ``_`` are ignored."""
-    found = next((known for known in SETS.values() if _plain(known.name) == _plain(name)), None)
-    if found is None:
+    if not is_name(name):
         raise ValueError(f"`name` must be one of {', '.join(SETS)}, got {name!r}")
-    return found
+    return next(known for known in SETS.values() if _plain(known.name) == _plain(name))
 
 
 def is_name(name: str) -> bool:
-    """Whether `name` is the name of a data set."""
     return _plain(name) in map(_plain, SETS)
 
 
 def _plain(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "").replace(" ", "")
+    return re.sub("[-_ ]", "", name.lower())
 
 
 def _places(known: NamedSet, folder: Path) -> list[Path]:

@@ -59,10 +59,8 @@ class Normalization:
         if self.per not in ("channel", "dimension", "whiten"):
             raise ValueError(f"`per` must be 'channel', 'dimension' or 'whiten', got {self.per!r}")
         mean, std = (np.ascontiguousarray(values, np.float32) for values in (self.mean, self.std))
-        per_pixel = self.per == "dimension"
-        if mean.ndim != 3 or mean.shape != std.shape or not (per_pixel or mean.shape[1:] == (1, 1)):
-            wanted = "(C, H, W)" if per_pixel else "(C, 1, 1)"
-            raise ValueError(f"`mean` and `std` must both have shape {wanted}, got {mean.shape} and {std.shape}")
+        if mean.ndim != 3 or mean.shape != std.shape or (self.per != "dimension" and mean.shape[1:] != (1, 1)):
+            raise ValueError(f"`mean` and `std` must both be (C, 1, 1) or (C, H, W), got {mean.shape} and {std.shape}")
         if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
             raise ValueError("`mean` must be finite and `std` finite and positive")
         if (self.whitening is None) == (self.per == "whiten"):

@@ -71,6 +71,8 @@ def as_points(
     """
     given = dict(read or {})
     points = _opened(data, text, given, progress)
+    if text is not None and points.frame is None:
+        raise ValueError(f"`text` must be None unless `data` is a table with named columns, got {text!r}")
     allowed = TABLE_OPTIONS if points.images is None else IMAGE_OPTIONS
     if odd := [name for name in given if name not in allowed]:
         what = "tables" if points.images is None else "images"
@@ -104,17 +106,17 @@ def _opened(data: Any, text: str | None, read: dict[str, Any], progress: bool) -
     if type(data).__name__ == "Series" and hasattr(data, "to_list"):
         data = data.to_list()
     if _are_texts(data):
-        return _of_texts(list(data), "sentences", text)
+        return _of_texts(list(data), "sentences")
     if sp.issparse(data):
-        return _of_numbers(data, "sparse array", text)
+        return _of_numbers(data, "sparse array")
     from neuralbayes.data.images import Images, images_given
 
     found = images_given(data)
     if found is not None:
         images = found if isinstance(found, Images) else Images("images", "train", found)
-        return _of_images(images, "images", read, text)
+        return _of_images(images, "images", read)
     array = np.asarray(data.detach().cpu() if hasattr(data, "detach") else data)
-    return _of_numbers(array, "array", text)
+    return _of_numbers(array, "array")
 
 
 def _of_path(data: str, text: str | None, read: dict[str, Any], progress: bool) -> Points:
@@ -127,7 +129,7 @@ def _of_path(data: str, text: str | None, read: dict[str, Any], progress: bool) 
     if (of_array or not is_table(path)) and "key" not in read and holds_images(data):
         options = {"split": read.get("split", "train"), "size": _sides(read.get("size"))}
         images = load_images(data, **options, progress=progress)
-        return replace(_of_images(images, title, read, text), recipe={"data": data})
+        return replace(_of_images(images, title, read), recipe={"data": data})
     if path.suffix.lower() == ".txt" and text is None and not read and path.is_file():
         content = path.read_bytes()
         try:
@@ -135,9 +137,9 @@ def _of_path(data: str, text: str | None, read: dict[str, Any], progress: bool) 
         except UnicodeDecodeError:
             lines = content.decode("cp1252", errors="replace").splitlines()  # Western Windows
         if not _are_numbers(lines[:LINES]):
-            return replace(_of_texts([line for line in lines if line.strip()], title, None), recipe={"data": data})
+            return replace(_of_texts([line for line in lines if line.strip()], title), recipe={"data": data})
     found = read_table(data, **{name: value for name, value in read.items() if name in TABLE_OPTIONS})
-    points = _of_numbers(found, title, text) if isinstance(found, np.ndarray) else _of_frame(found, title, text)
+    points = _of_numbers(found, title) if isinstance(found, np.ndarray) else _of_frame(found, title, text)
     return replace(points, recipe={"data": data})
 
 
@@ -177,12 +179,10 @@ def _of_frame(frame: pd.DataFrame, title: str, text: str | None) -> Points:
         raise ValueError(f"`text` must name a column, one of {', '.join(map(repr, frame.columns[:12]))}, got {text!r}")
     column = frame[text]
     texts = [str(cell) for cell in column.astype(object).where(column.notna(), "")]
-    return replace(_of_texts(texts, title, None), frame=frame)
+    return replace(_of_texts(texts, title), frame=frame)
 
 
-def _of_texts(texts: list[str], title: str, text: str | None) -> Points:
-    if text is not None:
-        raise ValueError(f"`text` must be None unless `data` is a table, got {text!r}")
+def _of_texts(texts: list[str], title: str) -> Points:
     empty = sum(not str(one).strip() for one in texts)
     if empty == len(texts):
         raise ValueError(f"`data` must hold texts, got {len(texts):,} empty ones")
@@ -190,17 +190,13 @@ def _of_texts(texts: list[str], title: str, text: str | None) -> Points:
     return Points("text", title, None, texts=[str(one) for one in texts], notes=notes)
 
 
-def _of_numbers(array: Any, title: str, text: str | None) -> Points:
-    if text is not None:
-        raise ValueError(f"`text` must be None unless `data` is a table with named columns, got {text!r}")
+def _of_numbers(array: Any, title: str) -> Points:
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(f"`data` must be rows of shape (n_samples, n_features), or images, got shape {array.shape}")
     return Points("row", title, array)
 
 
-def _of_images(images: Images, title: str, read: dict[str, Any], text: str | None) -> Points:
-    if text is not None:
-        raise ValueError(f"`text` must be None for images, got {text!r}")
+def _of_images(images: Images, title: str, read: dict[str, Any]) -> Points:
     limit = read.get("limit")
     if limit is not None and not (str(limit).isdecimal() and int(limit) >= 2):
         raise ValueError(f"`read` must have a limit of at least 2 images, got {limit!r}")
