@@ -27,8 +27,7 @@ CELL_BYTES = 12  # memory of a cell of a text or JSON table beside its character
 class Budget:
     """The memory that the table of file `name`, of `size` bytes, may take.
 
-    It is half of the free memory, as data frames are copied, and at most the larger of `SMALL` and `RATIO` times the
-    size.
+    Half of the free memory, as data frames are copied, and at most the larger of `SMALL` and `RATIO` times the size.
     """
 
     def __init__(self, name: str, size: int) -> None:

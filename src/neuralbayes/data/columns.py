@@ -27,19 +27,15 @@ CODES = re.compile("ids?|uuid|codes?|zip|zipcode|postcode|postal|plz|phone|ssn|i
 MOST_VALUES, REPEATS = 20, 5  # a column has few values if it has at most so many, each in so many rows on average
 ISO, TRIED = "ISO8601", 50  # the format of dates such as 2024-02-29; number of cells that must match a format
 
+# Reason for a column that is only partly discrete, such as amounts that are often 0; the minimum fraction of rows of
+# such a value, and its minimum ratio to an ordinary value.
 ATOM, ATOM_SHARE, ATOM_RATIO = "mostly one value", 0.1, 20.0
-"""Reason for a column that is only partly discrete, such as amounts that are often 0; the minimum fraction of rows of
-such a value, and its minimum ratio to an ordinary value."""
 
+# Columns beside the features f_0, f_1, ... of images; those of a clustering; their suffix where the name is taken.
 INDEX, PATH, LABEL, CLASS, FEATURE = "index", "path", "label", "class", "f"
-"""Columns beside the features f_0, f_1, ... of images."""
+CLUSTERING, TAKEN = ("cluster", "name", "probability", "typicality"), " (neuralbayes)"
 
-CLUSTERING = ("cluster", "name", "probability", "typicality")
-TAKEN = " (neuralbayes)"
-"""Columns of a clustering; where a table has one of these already, that of this library has this suffix."""
-
-MARK = "neuralbayes"
-"""Attribute of a data frame with the columns that this library wrote: a list for each command."""
+MARK = "neuralbayes"  # attribute of a data frame with the columns that this library wrote: a list for each command
 
 
 @dataclass(frozen=True)
@@ -179,11 +175,7 @@ def named_as_code(name: str) -> bool:
 
 
 def why_not_continuous(values: Array) -> str | None:
-    """Why gaps between the values of a column carry no information, so that rows cannot be disjoint along it.
-
-    `values` (n_rows,) are finite and in row order. The reason is "constant", "two values", "few values", "mostly one
-    value" or "counts the rows"; None if gaps may mean something.
-    """
+    """Why gaps between values (n_rows,), finite and in row order, cannot separate rows; None if they can."""
     distinct, counts = np.unique(values, return_counts=True)
     n = len(values)
     if len(distinct) == 1:
@@ -290,10 +282,7 @@ def as_dates(values: pd.Series[Any], date_format: str | None) -> NDArray[np.date
 
 
 def date_format(words: pd.Series[Any]) -> str | None:
-    """The date format of text cells for :func:`pandas.to_datetime`; None if they are not dates.
-
-    If day and month are ambiguous, the month comes first.
-    """
+    """The format of text cells for :func:`pandas.to_datetime`, with the month first in doubt; None if there is none."""
     import pandas
     from pandas.tseries.api import guess_datetime_format
 
@@ -318,10 +307,7 @@ def is_frame(X: Any) -> bool:
 
 
 def as_frame(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
-    """Convert `X` to a pandas data frame.
-
-    Columns of an array-like of shape (n_samples, n_features) get `names`, by default x0, x1, ...
-    """
+    """Convert `X` to a pandas data frame. Columns of an array get `names`, by default x0, x1, ..."""
     import pandas
 
     if isinstance(X, pandas.DataFrame):
@@ -338,10 +324,7 @@ def as_frame(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
 
 
 def marked(attributes: Mapping[Any, Any], command: str, names: Iterable[str]) -> dict[Any, Any]:
-    """`attrs` of a data frame that mark the columns `names` as written by `command`, in addition to existing marks.
-
-    pandas keeps them in Parquet files.
-    """
+    """`attrs` of a data frame, kept in Parquet files, that mark the columns `names` as written by `command`."""
     marks = _marks(attributes)
     marks[command] = list(dict.fromkeys([*marks.get(command, []), *names]))
     return {**attributes, MARK: marks}
@@ -355,10 +338,7 @@ def _marks(attributes: Mapping[Any, Any]) -> dict[str, list[str]]:
 
 
 def written_columns(frame: pd.DataFrame) -> dict[str, str]:
-    """The columns that this library wrote and that are not features, with reasons: by their marks or their names.
-
-    Used as features, they would only reproduce what is already known.
-    """
+    """The columns that this library wrote and that are not features, with reasons: by their marks or their names."""
     there = [str(name) for name in frame]
     found = {name: command for command, names in _marks(frame.attrs).items() for name in names}
     if feature_columns(frame):

@@ -1,7 +1,4 @@
-"""Convert the cells of a column to numbers. Each kind of column has an encoder with a plain state.
-
-Every column has about the weight of a standardised number, whatever its kind.
-"""
+"""Convert the cells of a column to numbers, so that it has about the weight of a standardised number."""
 
 from __future__ import annotations
 
@@ -65,10 +62,7 @@ class Encoder:
 
 @dataclass(frozen=True)
 class NumberEncoder(Encoder):
-    """Numbers, centred at their median, with outliers pulled in smoothly, divided by their standard deviation.
-
-    Center 0 and scale 0 mean that numbers are not changed.
-    """
+    """Numbers less their median, with outliers pulled in, in units of their deviation; as they are if `scale` is 0."""
 
     kind: ClassVar[str] = "number"
     center: float

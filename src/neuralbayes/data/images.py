@@ -51,7 +51,6 @@ SPLITS = {
 
 IMAGE_KEYS = ("", "images", "x", "X", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "target", "targets")
-
 KEPT_BYTES = 2**29  # of decoded images, where the free memory is unknown
 
 
@@ -139,11 +138,6 @@ def load_images(
     progress : bool, default=True
         Show a progress bar if reading takes longer than two seconds.
 
-    Returns
-    -------
-    Images
-        ``len(images)``, ``images.shape``, ``images.read(indices)``, ``images.labels``.
-
     Examples
     --------
     >>> import neuralbayes as nb
@@ -161,7 +155,12 @@ def load_images(
     if sides is not None and not (len(sides) == 2 and min(sides) >= 1 and max(sides) <= 4096):
         raise ValueError(f"`size` must be an integer from 1 to 4096 or two of them (H, W), got {size!r}")
     if isinstance(data, str) and is_name(data):
-        images = _named(data, split, progress)
+        known = load(data, progress=progress)
+        part = getattr(known, split)
+        if part is None:
+            raise ValueError(f"`split` must be train or test for {known.name}, got {split!r}")
+        class_names = None if part.labels is None else known.class_names
+        images = Images(known.name, split, ArraySource(part.images, channels_first=False), part.labels, class_names)
     elif isinstance(data, str | Path):
         path = Path(data).expanduser()
         if path.is_dir():
@@ -188,13 +187,8 @@ def load_images(
 def images_given(X: Any, shape: Sequence[int] | None = None) -> ImageSource | None:
     """`X` as a source of images; None for anything else, such as rows.
 
-    Parameters
-    ----------
-    X : object
-        What :func:`neuralbayes.load_images` takes. Data sets are those of PyTorch or Hugging Face, whose items are
-        images or start with one, or their loaders.
-    shape : tuple (H, W, C), optional
-        Required shape, such as that of the fitted images. Picture files and PIL images are resized to it.
+    Data sets are those of PyTorch or Hugging Face, whose items are images or start with one, or their loaders. Picture
+    files and PIL images are resized to `shape` (H, W, C), such as that of the fitted images.
     """
     if isinstance(X, ImageSource):
         return X
@@ -210,7 +204,10 @@ def images_given(X: Any, shape: Sequence[int] | None = None) -> ImageSource | No
         return DatasetSource(X, shape) if are_images and getattr(X[0], "ndim", 2) > 1 else None
     if hasattr(X, "dataset") and hasattr(X, "batch_size"):  # a DataLoader: ignore its order and batches
         X = X.dataset
-    return DatasetSource(X, shape) if _is_data_set(X) else None
+    bases = {f"{base.__module__}.{base.__qualname__}" for base in type(X).__mro__}  # without importing them
+    of_torch = "torch.utils.data.dataset.Dataset" in bases and hasattr(X, "__len__")
+    of_hugging_face = any(base.startswith("datasets.") for base in bases) and hasattr(X, "column_names")
+    return DatasetSource(X, shape) if of_torch or of_hugging_face else None
 
 
 def as_source(images: Any) -> ImageSource:
@@ -238,15 +235,6 @@ def holds_images(data: str | Path) -> bool:
         return any(len(shape) in (3, 4) for key, shape in array_shapes(path).items() if key in keys)
     except ValueError:  # damaged: the reader reports it
         return False
-
-
-def _named(name: str, split: str, progress: bool) -> Images:
-    data = load(name, progress=progress)
-    part = getattr(data, split)
-    if part is None:
-        raise ValueError(f"`split` must be train or test for {data.name}, got {split!r}")
-    class_names = None if part.labels is None else data.class_names
-    return Images(data.name, split, ArraySource(part.images, channels_first=False), part.labels, class_names)
 
 
 def _array_file(path: Path, split: str) -> Images:
@@ -359,11 +347,3 @@ def _decode_files(
         kept.append(path)
     known = images[: len(kept)] if keep else None
     return FilesSource(kept, shape, interpolation, images=known, reduced_from=reduced_from), skipped
-
-
-def _is_data_set(X: Any) -> bool:
-    """Whether `X` is a data set of PyTorch, or one of Hugging Face, which need not be installed."""
-    bases = {f"{base.__module__}.{base.__qualname__}" for base in type(X).__mro__}
-    if "torch.utils.data.dataset.Dataset" in bases:
-        return hasattr(X, "__len__")
-    return any(base.startswith("datasets.") for base in bases) and hasattr(X, "column_names")

@@ -429,4 +429,3 @@ _SETS = (
     ),
 )
 SETS = {known.name: replace(known, files=_files(known.name)) for known in _SETS}
-"""The data sets by their names, smallest first."""

@@ -145,8 +145,7 @@ class DatasetSource:
     """Images of an indexable data set, read on demand.
 
     ``items[i]`` is a PIL image, an array (H, W) or (H, W, C), a tensor (C, H, W) in [0, 1], or a tuple or dictionary
-    with one. By default all have the `shape` (H, W, C) of the first array or, for PIL images, the most common one
-    among the first, with at most 64 pixels on the shorter side.
+    with one. By default all have the shape of the first array, or the most common one of PIL images, reduced.
     """
 
     def __init__(

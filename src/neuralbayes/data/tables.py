@@ -90,10 +90,9 @@ def read_table(
         raise IsADirectoryError(f"{path} is a folder, not a file of a table or a folder of .parquet files")
     files = parquet_files(path)
     suffix = ".csv" if standard else table_suffix(files[0])
-    own = {"key": (".npz",), "sheet": (".xlsx",)}
     given = {"key": key, "sheet": sheet, "sep": sep, "decimal": decimal, "encoding": encoding}
     for name, value in given.items():
-        kinds = own.get(name, TEXT)
+        kinds = {"key": (".npz",), "sheet": (".xlsx",)}.get(name, tuple(TEXT))
         if value is not None and suffix not in kinds:
             raise ValueError(f"`{name}` is for {' and '.join(kinds)} files, but {path} is a {suffix} file")
     if decimal not in (None, ".", ","):

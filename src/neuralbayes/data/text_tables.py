@@ -191,10 +191,7 @@ def _width(rows: list[list[str]]) -> tuple[int, float]:
 
 
 def _separator(rows: dict[str, list[list[str]]], expected: str) -> str:
-    """The separator that gives most rows the same number of cells, at least two; `expected` in doubt.
-
-    In rows such as 1,5;2,5, both marks fit; there the comma belongs to the numbers.
-    """
+    """The separator that gives most rows the same number of cells, at least two; `expected` in doubt."""
     shares = {mark: share for mark in MARKS for width, share in [_width(rows[mark])] if width > 1}
     best = [mark for mark, share in shares.items() if share == max(shares.values())]
     if not best:
@@ -202,7 +199,7 @@ def _separator(rows: dict[str, list[list[str]]], expected: str) -> str:
         columns = zip(*(row for row in rows[" "] if len(row) == width), strict=True)
         numeric = any(len(cells) > 1 and all(map(is_number_text, cells[1:])) for cells in columns)
         return " " if width > 1 and share > 0.7 and numeric else expected
-    for other in best[1:] if best[0] == "," else []:
+    for other in best[1:] if best[0] == "," else []:  # both fit 1,5;2,5, where the comma belongs to the numbers
         cells = [cell.strip() for row in rows[other] for cell in row if "," in cell]
         if cells and all(map(NUMBER.fullmatch, cells)):
             return other
@@ -210,15 +207,13 @@ def _separator(rows: dict[str, list[list[str]]], expected: str) -> str:
 
 
 def _preamble(rows: list[Row], separator: str, *, known: bool) -> int:
-    """Number of rows before the header: remarks, titles, blank lines.
-
-    With a known separator, a line that another one would divide may be the header of a file with a wrong `sep`.
-    """
+    """Number of rows before the header: remarks, titles, blank lines."""
     width = _width(_without_remarks(rows))[0]
     n = next(i for i, (_, _, cells) in enumerate(rows) if cells)
     remarks = titles = n
     for _, _, cells in rows[n:-1]:
         is_remark = not cells or (cells[0].startswith("#") and len(cells) != width)
+        # With a known separator, this may be the header of a file with a wrong `sep`.
         divided = known and any(mark in cell for cell in cells for mark in MARKS if mark != separator)
         if not is_remark and (width == 1 or len(cells) != 1 or divided):
             break
@@ -295,17 +290,7 @@ def _check_rows(data: Any, name: str, layout: Layout) -> None:
 
 
 def typed(cells: Any, marks: tuple[Decimal, ...] = (".", ","), *, text: bool = False) -> pd.Series[Any]:
-    """A column of text as a Series of numbers or booleans if all cells are such, otherwise of text.
-
-    `cells` are a ChunkedArray, `marks` the decimal marks to try in order. With `text`, it stays text.
-
-    Examples
-    --------
-    >>> typed(pa.chunked_array([["1.234,5", "NA", "7"]])).tolist()
-    [1234.5, nan, 7.0]
-    >>> typed(pa.chunked_array([["02750", "10001"]])).tolist()
-    ['02750', '10001']
-    """
+    """A column of text, a ChunkedArray, as numbers or booleans if all cells are such; `marks` are tried in order."""
     if not text and (numbers := _plain(cells, marks[0])) is not None:
         return as_series(numbers)
     trimmed, missing = _trimmed(cells)

@@ -45,10 +45,7 @@ def arc(angle: Points, radius: float | Points = 1.0) -> Points:
 def make_moons(
     n_samples: int = 1200, *, noise: float = 0.05, shares: Sequence[float] = (1, 1), random_state: Seed = None
 ) -> tuple[Points, Labels]:
-    """Two interleaved half circles in the plane.
-
-    Their sizes are in proportion to ``shares``.
-    """
+    """Two interleaved half circles in the plane, of sizes in proportion to ``shares``."""
     rng = check_random_state(random_state)
     a, b = (rng.uniform(0, np.pi, n) for n in split_sizes(n_samples, shares))
     parts = [arc(a), np.array([1.0, 0.5]) - arc(b)]
@@ -87,16 +84,7 @@ def make_spirals(
 def make_blobs(
     n_samples: int = 1200, *, n_blobs: int = 3, scale: float = 0.18, random_state: Seed = None
 ) -> tuple[Points, Labels]:
-    """Round clusters of standard deviation ``scale`` on the corners of a regular polygon of radius one.
-
-    Examples
-    --------
-    >>> X, y = make_blobs(300, random_state=0)
-    >>> np.array([X[y == k].mean(axis=0) for k in range(3)]).round(1) + 0.0
-    array([[ 1. ,  0. ],
-           [-0.5,  0.8],
-           [-0.5, -0.9]])
-    """
+    """Round clusters of standard deviation ``scale`` on the corners of a regular polygon of radius one."""
     rng = check_random_state(random_state)
     corners = arc(2 * np.pi * np.arange(n_blobs) / n_blobs)
     sizes = split_sizes(n_samples, [1.0] * n_blobs)

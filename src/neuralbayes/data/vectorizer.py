@@ -100,13 +100,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: object = None) -> Self:
-        """Recognise the columns and learn how to turn them into numbers.
-
-        Parameters
-        ----------
-        X : DataFrame of pandas or polars, or array-like of shape (n_samples, n_features)
-        y : ignored
-        """
+        """Recognise the columns of a data frame of pandas or polars, and learn how to turn them into numbers."""
         frame = as_frame(X)
         if not len(frame):
             raise ValueError(f"`X` must have at least one row, got shape {frame.shape}")
