@@ -14,6 +14,7 @@ from neuralbayes.data.columns import (
     is_frame,
     is_whole,
     marked,
+    named_as_code,
     recognize,
     rounding,
     why_not_continuous,
@@ -87,6 +88,11 @@ def test_cells_mean_the_same_however_they_are_stored() -> None:
     assert [as_words(cells).tolist() for cells in stored] == [["1", "2"]] * 4
     assert [as_numbers(cells)[0].tolist() for cells in stored] == [[1.0, 2.0]] * 4
     assert as_words(pd.Series(["a", ["b"], None])).tolist() == ["a", "['b']", None]
+
+
+def test_the_name_of_a_column_may_say_that_it_holds_codes() -> None:
+    assert all(map(named_as_code, ("customer_id", "CustomerID", "Zip Code")))
+    assert not any(map(named_as_code, ("width", "paid")))
 
 
 def test_infinite_numbers_are_missing() -> None:

@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from neuralbayes.data.arrays import array_shapes, open_array
 from neuralbayes.data.images import Images, ImageSource, as_source, holds_images, images_given, load_images
+from neuralbayes.data.pictures import NetworkResizing
 from neuralbayes.data.sources import ArraySource, FilesSource, resized, subset
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 8, 10, 3), dtype=np.uint8)
@@ -157,6 +158,13 @@ def test_images_are_resized_and_recoloured() -> None:
     assert np.array_equal(load_images(flat[..., 0], channels=3).read([0]), np.full((1, 64, 48, 3), 250))
     with pytest.raises(ValueError, match="1 or 3 channels"):
         resized(ArraySource(np.zeros((1, 8, 8, 5), np.uint8), channels_first=False), (4, 4, 3))
+
+
+def test_images_of_the_size_of_the_network_are_scaled_all_the_same() -> None:
+    image = np.random.default_rng(1).integers(0, 256, (16, 16, 3), np.uint8)
+    enlarged = Image.fromarray(image).resize((20, 20), Image.Resampling.BICUBIC)
+    found = load_images(image[None], size=16, interpolation=NetworkResizing((20, 20))).read([0])[0]
+    assert np.array_equal(found, np.asarray(enlarged)[2:18, 2:18])
 
 
 @pytest.mark.parametrize("of_files", [True, False], ids=["files", "PIL images"])
