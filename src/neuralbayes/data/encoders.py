@@ -1,7 +1,4 @@
-"""Convert the cells of a column to numbers. Each kind of column has an encoder with a plain state.
-
-Every column has about the weight of a standardised number, whatever its kind.
-"""
+"""Convert the cells of a column to numbers, so that it has about the weight of a standardised number."""
 
 from __future__ import annotations
 
@@ -20,29 +17,18 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Odd = NDArray[np.bool_]
 
-BOOLEAN_WIDTH = 2.0
-"""Distance between two equally frequent values, in units of their standard deviation."""
-
-WIDEST = 2.5
-"""Maximum distance between two categories. Without it, a rare category would outweigh all other columns."""
-
-SQUASH = 4.0
-"""Maximum distance from the median: outliers are pulled in smoothly towards it."""
-
-QUARTILES = 1.349
-"""Distance between the quartiles of a Gaussian, in units of its standard deviation."""
+# In units of a standard deviation
+BOOLEAN_WIDTH = 2.0  # distance between two equally frequent values
+WIDEST = 2.5  # maximum distance between two categories, as a rare one would otherwise outweigh all other columns
+SQUASH = 4.0  # maximum distance from the median: outliers are pulled in smoothly towards it
+QUARTILES = 1.349  # distance between the quartiles of a Gaussian
 
 MANY_PERIODS = 30
 """Number of years, or days, between the first and the last date from which on the time of year, or day, counts."""
 
-N_HASHES = 4096
-"""Number of hash buckets for the n-grams of text."""
-
-N_PARTS, MOST_PARTS = 10, 100
-"""Number of components of text next to other columns, and if it is the only column."""
-
-FIT_ROWS = 20_000
-"""Number of evenly spaced texts for learning the components."""
+N_HASHES = 4096  # buckets for the n-grams of text
+N_PARTS, MOST_PARTS = 10, 100  # components of text next to other columns, and if it is the only column
+FIT_ROWS = 20_000  # evenly spaced texts for learning the components
 
 
 @dataclass(frozen=True)
@@ -56,10 +42,7 @@ class Encoder:
         return [column]
 
     def transform(self, values: pd.Series[Any]) -> tuple[Array, Odd]:
-        """The cells as numbers (n_rows, n_parts), NaN for missing ones, and a mask (n_rows,) of unexpected cells.
-
-        Unexpected are unseen categories, or text instead of numbers.
-        """
+        """Numbers (n_rows, n_parts), NaN for missing cells, and a mask (n_rows,) of cells that do not belong here."""
         raise NotImplementedError
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -74,17 +57,13 @@ class Encoder:
         return values
 
     def complaint(self, column: str, n_odd: int, odd: str) -> str:
-        """A message about unexpected cells."""
         cells = f"{n_odd:,} cells are not a {self.kind}, such as {odd}" if n_odd > 1 else f"{odd} is not a {self.kind}"
         return f"Column {column!r}: {cells}; counted as missing."
 
 
 @dataclass(frozen=True)
 class NumberEncoder(Encoder):
-    """Numbers, centred at their median, with outliers pulled in smoothly, divided by their standard deviation.
-
-    Center 0 and scale 0 mean that numbers are not changed.
-    """
+    """Numbers less their median, with outliers pulled in, in units of their deviation; as they are if `scale` is 0."""
 
     kind: ClassVar[str] = "number"
     center: float
@@ -92,8 +71,7 @@ class NumberEncoder(Encoder):
     spread: float
 
     @classmethod
-    def fit(cls, values: pd.Series[Any], standardize: bool = True) -> Self:
-        """Measure the median and the quartiles."""
+    def fit(cls, values: pd.Series[Any], standardize: bool) -> Self:
         numbers, _ = as_numbers(values)
         numbers = numbers[np.isfinite(numbers)]
         if not standardize or not len(numbers):
@@ -123,8 +101,7 @@ class NumberEncoder(Encoder):
 class CategoryEncoder(Encoder):
     """One column for each of the most common values and one for all others; a single column for two values.
 
-    All values have the same distance from each other, chosen so that the column has the variance of a standardised
-    number, up to a limit.
+    All are equally far apart, so that the column has the variance of a standardised number unless a value is rare.
     """
 
     kind: ClassVar[str] = "category"
@@ -134,7 +111,6 @@ class CategoryEncoder(Encoder):
 
     @classmethod
     def fit(cls, values: pd.Series[Any], unit: float) -> Self:
-        """Find the most common values; `unit` is the length of one standard deviation."""
         counts = as_words(values).value_counts()
         ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
         share = np.array([count for _, count in ordered[:LEVELS]] + [sum(count for _, count in ordered[LEVELS:])])
@@ -148,13 +124,12 @@ class CategoryEncoder(Encoder):
 
     def transform(self, values: pd.Series[Any]) -> tuple[Array, Odd]:
         words = as_words(values)
-        n_parts = len(self.levels) + self.other
         place = np.array(words.map({level: i for i, level in enumerate(self.levels)}), dtype=np.float64)
         missing = np.array(words.isna(), dtype=bool)
         odd = np.isnan(place) & ~missing
         if self.other:
             place[odd] = len(self.levels)
-        one_hot = (place[:, None] == np.arange(n_parts)) * (self.width / np.sqrt(2.0))
+        one_hot = (place[:, None] == np.arange(len(self.levels) + self.other)) * (self.width / np.sqrt(2.0))
         if self._binary:  # the same distance in one column, with unseen values halfway between the two
             one_hot = np.where(odd, 0.5, place == 0.0)[:, None] * self.width
         one_hot[missing] = np.nan
@@ -185,8 +160,6 @@ class CategoryEncoder(Encoder):
 
 
 class BooleanEncoder(CategoryEncoder):
-    """Two values: one column."""
-
     kind = "boolean"
 
 
@@ -209,7 +182,6 @@ class DateEncoder(Encoder):
 
     @classmethod
     def fit(cls, values: pd.Series[Any], unit: float) -> Self:
-        """Find the format and the varying parts; `unit` is the length of one standard deviation."""
         found = None if values.dtype.kind == "M" else date_format(as_words(values))
         seconds = _seconds(as_dates(values, found))
         seconds = seconds[np.isfinite(seconds)]
@@ -253,8 +225,7 @@ class TextEncoder(Encoder):
     center: NDArray[np.float32]  # (n_parts,)
 
     @classmethod
-    def fit(cls, values: pd.Series[Any], unit: float, n_parts: int = N_PARTS) -> Self:
-        """Learn at most `n_parts` components; `unit` is their joint standard deviation."""
+    def fit(cls, values: pd.Series[Any], unit: float, n_parts: int) -> Self:
         from sklearn.decomposition import TruncatedSVD
 
         words = as_words(values).dropna()
@@ -301,10 +272,7 @@ ENCODERS: dict[str, type[Encoder]] = {
 
 
 def fit_encoder(column: Column, values: pd.Series[Any], *, unit: float, standardize: bool, alone: bool) -> Encoder:
-    """Learn to convert the cells of a column to numbers; raises a ValueError if they are not of its kind.
-
-    `unit` is the length of one standard deviation. Text gets more components if it is `alone`.
-    """
+    """Learn to convert the cells of a column to numbers, in `unit` per standard deviation, or raise a ValueError."""
     if column.kind == "number":
         encoder: Encoder = NumberEncoder.fit(values, standardize)
     elif column.kind == "text":
@@ -332,10 +300,8 @@ def restored_encoder(saved: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> 
 def _counts(words: pd.Series[Any]) -> csr_matrix:
     from sklearn.feature_extraction.text import HashingVectorizer
 
-    hashing = HashingVectorizer(
-        analyzer="char_wb", ngram_range=(3, 4), n_features=N_HASHES, norm=None, alternate_sign=False
-    )
-    counts: csr_matrix = hashing.transform(words)
+    how = {"analyzer": "char_wb", "ngram_range": (3, 4), "norm": None, "alternate_sign": False}
+    counts: csr_matrix = HashingVectorizer(n_features=N_HASHES, **how).transform(words)
     return counts
 
 
