@@ -5,19 +5,19 @@ import pandas as pd
 import pytest
 
 from neuralbayes.explain.claims import check_claims, differences, half_of_each, plain_name
-from neuralbayes.explain.columns import as_columns
+from neuralbayes.explain.columns import as_cells
 
 
 def told(frame, labels, n=6):
     """The differences of each cluster."""
     labels = np.asarray(labels)
-    return differences(check_claims(as_columns(pd.DataFrame(frame)), labels, int(labels.max()) + 1), n)
+    return differences(check_claims(as_cells(pd.DataFrame(frame)), labels, int(labels.max()) + 1), n)
 
 
 def test_shares_are_counted_by_a_slow_loop():
     rng = np.random.default_rng(0)
     labels = rng.integers(-1, 3, 400)
-    column = as_columns(pd.DataFrame({"x": rng.normal(size=400) + labels}))[0]
+    column = as_cells(pd.DataFrame({"x": rng.normal(size=400) + labels}))[0]
     checked = check_claims([column], labels, 3)
     assert half_of_each(labels, np.random.default_rng(0)).sum() == checked.chooses.sum()
     for tally, half in ((checked.choice, checked.chooses), (checked.check, ~checked.chooses)):
@@ -30,7 +30,7 @@ def test_shares_are_counted_by_a_slow_loop():
 
 def test_levels_are_quantiles_of_the_whole_column():
     values = np.random.default_rng(0).exponential(size=3000)
-    checked = check_claims(as_columns(pd.DataFrame({"x": values})), np.arange(3000) % 2, 2)
+    checked = check_claims(as_cells(pd.DataFrame({"x": values})), np.arange(3000) % 2, 2)
     shares = {part.words: part.bins[checked.columns[0].bins].mean() for part in checked.parts}
     wanted = {
         "very low x": 0.1,
@@ -48,7 +48,7 @@ def test_conditions_hold_for_the_rows_that_the_words_are_about():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=500).round(1), "c": rng.choice(["red", "blue", "green"], 500)})
     frame.loc[:40, "c"] = None
-    columns = as_columns(frame)
+    columns = as_cells(frame)
     checked = check_claims(columns, np.arange(500) % 2, 2)
     for j, part in enumerate(checked.parts):
         column = columns[part.column]

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neuralbayes.explain.columns import N_BINS, N_LEVELS, OTHERS, as_columns, row_names, standardized
+from neuralbayes.explain.columns import N_BINS, N_LEVELS, OTHERS, as_cells, row_names, standardized
 
 
 def column_of(cells, name="column"):
-    return as_columns(pd.DataFrame({name: cells}))[0]
+    return as_cells(pd.DataFrame({name: cells}))[0]
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,11 @@ def test_of_many_values_the_commonest_are_told_apart():
 def test_rows_are_named_by_an_index_an_id_or_text_in_this_order():
     names = [f"name {i}" for i in range(30)]
     frame = pd.DataFrame({"x": np.linspace(0, 1, 30), "name": names, "id": np.arange(30)})
-    assert row_names(frame, as_columns(frame))[3] == "3"
-    assert row_names(frame[["x", "name"]], as_columns(frame[["x", "name"]]))[3] == "name 3"
-    assert row_names(frame[["x"]], as_columns(frame[["x"]])) is None
+    assert row_names(frame, as_cells(frame))[3] == "3"
+    assert row_names(frame[["x", "name"]], as_cells(frame[["x", "name"]]))[3] == "name 3"
+    assert row_names(frame[["x"]], as_cells(frame[["x"]])) is None
     indexed = frame[["x"]].set_axis([f"row-{i}" for i in range(30)])
-    assert row_names(indexed, as_columns(indexed))[3] == "row-3"
+    assert row_names(indexed, as_cells(indexed))[3] == "row-3"
 
 
 def test_row_numbers_constants_and_sparse_notes_name_no_rows():
@@ -89,9 +89,9 @@ def test_row_numbers_constants_and_sparse_notes_name_no_rows():
         }
     )
     some = frame.iloc[[3, 9, 20, 21, 40]]
-    assert row_names(some, as_columns(some)) == ["C3", "C9", "C20", "C21", "C40"]
-    assert row_names(frame.drop(columns="customer_id"), as_columns(frame.drop(columns="customer_id"))) is None
-    assert row_names(some.rename_axis("number"), as_columns(some))[0] == "3"
+    assert row_names(some, as_cells(some)) == ["C3", "C9", "C20", "C21", "C40"]
+    assert row_names(frame.drop(columns="customer_id"), as_cells(frame.drop(columns="customer_id"))) is None
+    assert row_names(some.rename_axis("number"), as_cells(some))[0] == "3"
 
 
 def test_standardized_numbers_keep_missing_cells_and_constants():

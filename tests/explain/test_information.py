@@ -3,7 +3,7 @@
 import numpy as np
 
 from neuralbayes.explain.columns import number_column
-from neuralbayes.explain.information import column_information, membership_information
+from neuralbayes.explain.columns import column_information, membership_information
 
 
 def test_information_is_that_of_a_fair_division():

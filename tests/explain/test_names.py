@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 
 from neuralbayes.explain.claims import MOST, check_claims
-from neuralbayes.explain.columns import as_columns
+from neuralbayes.explain.columns import as_cells
 from neuralbayes.explain.names import FEW, NOTHING, TOO_FEW, name_clusters, numbered
 
 
 def named(frame, labels, n_clusters=None):
     labels = np.asarray(labels)
-    columns = as_columns(pd.DataFrame(frame))
+    columns = as_cells(pd.DataFrame(frame))
     return name_clusters(check_claims(columns, labels, n_clusters or int(labels.max()) + 1))
 
 
@@ -37,7 +37,7 @@ def test_what_the_shares_say_is_counted_on_the_rows_that_did_not_choose():
         assert claim.checked_rows == 300
         assert claim.share_inside == pytest.approx(1.0, abs=0.02)
         assert claim.share_outside == pytest.approx(0.0, abs=0.02)
-        holds = claim.condition.holds(as_columns(pd.DataFrame({"size": size}))[0])
+        holds = claim.condition.holds(as_cells(pd.DataFrame({"size": size}))[0])
         assert holds[labels == k].mean() == pytest.approx(claim.share_inside, abs=0.02)
 
 
@@ -111,7 +111,7 @@ def test_claims_hold_on_rows_that_nobody_has_seen():
     centers = rng.normal(0, 1.5, (8, 12))
     labels = rng.integers(0, 8, 3000)
     frame = pd.DataFrame(centers[labels] + rng.normal(size=(3000, 12)))
-    columns = as_columns(frame)
+    columns = as_cells(frame)
     seen = np.arange(3000) < 1500
     found = named(frame[seen], labels[seen])
     assert len({name for name, _ in found}) == 8

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neuralbayes.explain.columns import as_columns
+from neuralbayes.explain.columns import as_cells
 from neuralbayes.explain.prototypes import borderline_members, points_of, rank_members
 
 
@@ -51,7 +51,7 @@ def test_points_of_a_mixed_table_are_finite_and_leave_out_text():
             "d": pd.to_datetime(["2020", "2021", "2021", "2024"]),
         }
     )
-    points = points_of(as_columns(frame))
+    points = points_of(as_cells(frame))
     assert points.shape == (4, 1 + 3 + 1)
     assert np.isfinite(points).all()
     assert points[1, 0] == 0.0

@@ -23,20 +23,11 @@ from neuralbayes.explain.prototypes import some
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-MAX_TEXTS = 50_000
-"""Maximum number of texts, drawn at random, to count phrases in."""
+MAX_TEXTS, MAX_TOKENS, MAX_PHRASES = 50_000, 300, 100_000
+"""Maximum number of texts, drawn at random, of words of a text, and of phrases, the most common, that are counted."""
 
-MAX_TOKENS = 300
-"""Number of words of a text that are read."""
-
-MAX_PHRASES = 100_000
-"""Maximum number of different phrases to count, the most common first."""
-
-LONGEST = 3
-"""Maximum number of words of a phrase."""
-
-N_PHRASES, N_NAMED = 6, 3
-"""Number of phrases of a cluster, and maximum number of phrases in its name."""
+LONGEST, N_PHRASES, N_NAMED = 3, 6, 3
+"""Maximum number of words of a phrase, number of phrases of a cluster, and maximum number of phrases in its name."""
 
 N_CONSIDERED = 60
 """Number of phrases of a cluster, those with the highest scores, to choose from."""
@@ -45,7 +36,7 @@ LONGER = 0.5
 """A longer phrase replaces a shorter one within it if it is in at least this share of its texts in the cluster."""
 
 FIXED = 0.65
-"""A phrase may end in a particle if it is in this share of the texts with its first word: "top up", not "hotel in"."""
+"""A phrase may end in a particle if it is in this share of the texts with its first word: "top up", not "hotel out"."""
 
 LIFT = 2.0
 """Minimum ratio of the shares of texts with a phrase, inside the cluster and outside."""
@@ -67,9 +58,26 @@ while who whom whose why will with won't would yes yet you you'd you'll you're y
 STOP_WORDS = frozenset(STOP.split())
 """Words that neither begin nor end a phrase."""
 
-PARTICLES = {"across", "against", "along", "around", "away", "back", "between", "during", "down", "how", "in"}
-PARTICLES |= {"off", "on", "out", "over", "through", "under", "until", "up"}
-"""Words that may end a phrase, as in "top up", but neither begin one nor stand alone."""
+PREPOSITIONS = {
+    "across",
+    "against",
+    "along",
+    "around",
+    "between",
+    "during",
+    "how",
+    "in",
+    "on",
+    "through",
+    "under",
+    "until",
+}
+PARTICLES = {"away", "back", "down", "off", "out", "over", "up"} | PREPOSITIONS
+"""Words that may end a phrase, as in "top up", but neither begin one nor stand alone. Prepositions end it only where
+nothing follows that they could belong to: "I cannot log in" and "log in to my account", but not "arrive in Rome"."""
+
+FOLLOWING = {"again", "and", "because", "but", "if", "or", "to", "when", "with"}
+"""Words before which a preposition belongs to the verb."""
 
 TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 JOINT = re.compile(r"[ \-/]{1,2}")
@@ -81,15 +89,11 @@ def key_phrases(
     labels: NDArray[np.integer],
     n_clusters: int,
     n_phrases: int = N_PHRASES,
-    *,
-    random_state: int = 0,
 ) -> list[list[Claim]]:
     """Phrases that are more common in the texts of each cluster than in others, the most characteristic first.
 
-    They are chosen on one half of the texts and kept if the other half confirms them.
-
-    Returns at most `n_phrases` for each cluster, with the shares of texts that contain them; labels outside of 0 to
-    n_clusters - 1 are in no cluster.
+    At most `n_phrases` for each cluster, chosen on one half of the texts and kept if the other half confirms them, with
+    the shares of texts that contain them; labels of -1 are in no cluster.
 
     Examples
     --------
@@ -100,9 +104,9 @@ def key_phrases(
     """
     from scipy.sparse import csr_array
 
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(0)
     rows = some(np.arange(len(texts)), MAX_TEXTS, rng)
-    own = np.where((labels[rows] >= 0) & (labels[rows] < n_clusters), labels[rows], n_clusters)
+    own = np.where(labels[rows] < 0, n_clusters, labels[rows])
     counts, numbers = _counts([texts[i] for i in rows])
     chooses = half_of_each(own, rng)
     halves = []
@@ -113,7 +117,6 @@ def key_phrases(
         outside = (hits.sum(axis=0) - hits) / np.maximum(sizes.sum() - sizes, 1)
         halves.append((hits / np.maximum(sizes, 1), outside, hits.sum(axis=0)))
     (inside, outside, total), (checked, elsewhere, _) = halves
-    n_checked = int((~chooses).sum())
     score = inside * np.log1p(chooses.sum() / n_clusters / np.maximum(total, 1.0))
     score[(inside < LIFT * outside) | (checked < LIFT * elsewhere) | (checked == 0)] = 0.0
     keys, found = list(numbers), []
@@ -121,16 +124,16 @@ def key_phrases(
         chosen = _chosen(score[k], inside[k], numbers, n_phrases)
         written = _written([texts[i] for i in rows[own == k]], [keys[j] for j in chosen])
         shares = [(float(checked[k, j]), float(elsewhere[k, j])) for j in chosen]
-        found.append([Claim(words, None, *both, n_checked) for words, both in zip(written, shares, strict=True)])
+        found.append([Claim(words, None, *both) for words, both in zip(written, shares, strict=True)])
     return found
 
 
-def phrase_names(phrases: Sequence[Sequence[Claim]], n_words: int = N_NAMED) -> list[str]:
+def phrase_names(phrases: Sequence[Sequence[Claim]]) -> list[str]:
     """Name each cluster by its phrases; all names are different.
 
     Examples
     --------
-    >>> card, lost = (Claim(words, None, 0.5, 0.0, 100) for words in ("card", "lost"))
+    >>> card, lost = (Claim(words, None, 0.5, 0.0) for words in ("card", "lost"))
     >>> phrase_names([[card, lost], [card, lost], []])
     ['card, lost', 'card, lost (2)', 'no common words']
     """
@@ -138,8 +141,8 @@ def phrase_names(phrases: Sequence[Sequence[Claim]], n_words: int = N_NAMED) -> 
     for own in phrases:
         least = max(RAREST, RARE * max((claim.share_inside for claim in own), default=0.0))
         common = [claim.words for i, claim in enumerate(own) if claim.share_inside >= least or i == 0]
-        short.append(", ".join(common[:n_words]) or "no common words")
-        longer.append(", ".join(claim.words for claim in own[:n_words]) or "no common words")
+        short.append(", ".join(common[:N_NAMED]) or "no common words")
+        longer.append(", ".join(claim.words for claim in own[:N_NAMED]) or "no common words")
     return numbered([every if short.count(name) > 1 else name for name, every in zip(short, longer, strict=True)])
 
 
@@ -179,10 +182,15 @@ def _phrases(text: str) -> Iterator[tuple[str, str]]:
         for j in range(i, min(i + LONGEST, len(tokens))):
             if j > i and not joined[j - 1]:
                 break
-            if not free[j] or (j == i + 1 and words[j] in PARTICLES):
+            if not free[j] or (j == i + 1 and words[j] in PARTICLES and not _leads_on(words, joined, j)):
                 phrase = text[first.start() : tokens[j].end()]
                 # The capital at the beginning of a sentence is not part of the phrase.
                 yield " ".join(stems[i : j + 1]), phrase[0].lower() + phrase[1:] if starts else phrase
+
+
+def _leads_on(words: Sequence[str], joined: Sequence[bool], j: int) -> bool:
+    """Whether word j is a preposition that belongs to what follows."""
+    return words[j] in PREPOSITIONS and j + 1 < len(words) and joined[j] and words[j + 1] not in FOLLOWING
 
 
 def _counts(texts: Sequence[str]) -> tuple[csr_array, dict[str, int]]:
