@@ -128,14 +128,14 @@ def test_a_row_without_a_direction_is_named(rows, make):
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_matrix, sp.coo_array])
 def test_few_sparse_columns_give_what_dense_rows_give(rows, of_rows, kind):
     fitted = fit(kind(rows))
-    assert fitted.n_components_ == 0
+    assert fitted.frame_.reduction is None
     assert_array_equal(fitted.predict_proba(kind(rows)), of_rows.predict_proba(rows))
     assert_array_equal(of_rows.predict(kind(rows)), of_rows.labels_)
 
 
 def test_many_sparse_columns_are_reduced(words, of_words, tmp_path):
     dense = words.toarray()
-    assert (of_words.n_components_, of_words.n_features_in_) == (20, 300)
+    assert of_words.frame_.reduction.shape == (300, 20)
     assert adjusted_rand_score(LABELS, of_words.labels_) > 0.9
     for form in (words, dense):
         assert_array_equal(of_words.predict(form), of_words.labels_)

@@ -25,14 +25,8 @@ WHOLE_SHARE, FEW_ROWS = 0.5, 20
 class Settings:
     """What was asked for, apart from the data; as in :func:`neuralbayes.cluster`.
 
-    Attributes
-    ----------
-    known : array-like or None
-        Known classes of the samples.
-    answers : tuple of str
-        Columns that hold known classes, which do not describe clusters.
-    function : callable or None
-        The user's function that computes features.
+    `known` are classes of samples, from the columns `answers`, which do not describe clusters, and `function` is the
+    user's function that computes features.
     """
 
     n_clusters: int | Literal["auto"] = "auto"
@@ -56,16 +50,12 @@ def fit_points(points: Points, settings: Settings) -> tuple[Any, list[str]]:
     """The fitted estimator, and what a person should know about the fit."""
     notes: list[str] = []
     model = None
+    free = points.noun == "row" and settings.known is None and settings.reject is None
+    if settings.method == "manifolds" and not free:
+        raise ValueError("`method` must not be 'manifolds' for images and texts, nor with `known` or `reject`")
     with noting(notes):
-        if (
-            points.noun == "row"
-            and settings.known is None
-            and settings.reject is None
-            and settings.method != "information"
-        ):
+        if free and settings.method != "information":
             model = _certified(points, settings)
-        elif settings.method == "manifolds":
-            raise ValueError("`method` must not be 'manifolds' for images and texts, nor with `known` or `reject`")
         model = _clustered(points, settings) if model is None else model
     if settings.reject is not None:
         model.typicality_.check_level(settings.reject)
@@ -77,10 +67,10 @@ def _certified(points: Points, settings: Settings) -> Any:
     from neuralbayes.estimators.manifold_labeler import ManifoldLabeler
 
     must = settings.method == "manifolds"
-    if not points.columns or isinstance(points.X, np.ndarray):
-        if not isinstance(points.X, np.ndarray):
-            return None  # sparse
+    if isinstance(points.X, np.ndarray):
         return _if_certified(ManifoldLabeler(standardize=False, **settings.parameters()), points.X, must)
+    if not points.columns:
+        return None  # sparse
     from neuralbayes.data.vectorizer import TableVectorizer
 
     frame, kinds = points.frame, points.recipe["kinds"]
