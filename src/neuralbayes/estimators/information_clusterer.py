@@ -474,7 +474,7 @@ class InformationClusterer(MergedStates):
 
     def _checks(self) -> dict[str, bool]:
         k, d = self.n_clusters_, self.n_dimensions_
-        reservoir, rows = (getattr(self, name, None) for name in ("reservoir_", "reservoir_rows_"))
+        reservoir, rows = getattr(self, "reservoir_", None), getattr(self, "reservoir_rows_", None)
         counts = ("n_samples_seen_", "n_iter_start_")
         return super()._checks() | {
             **{name: is_count(getattr(self, name)) for name in counts},
@@ -484,8 +484,8 @@ class InformationClusterer(MergedStates):
             "kind_": self.kind_ in ("table", "embeddings", "pixels", "images"),
             "kind_reason_": isinstance(self.kind_reason_, str),
             "class_names_": is_list(getattr(self, "class_names_", []), lambda name: isinstance(name, str)),
-            "reservoir_": (reservoir is None) == (rows is None),
-            "reservoir_rows_": reservoir is None or is_array(reservoir, "f", None, d),
+            "reservoir_": rows is None if reservoir is None else is_array(reservoir, "f", None, d),
+            "reservoir_rows_": reservoir is None or is_array(rows, "f", len(reservoir), None),
             "feature_scales_": is_list(getattr(self, "feature_scales_", [])),
         }
 
