@@ -74,7 +74,7 @@ PREPOSITIONS = {
 }
 PARTICLES = {"away", "back", "down", "off", "out", "over", "up"} | PREPOSITIONS
 """Words that may end a phrase, as in "top up", but neither begin one nor stand alone. Prepositions end it only where
-nothing follows that they could belong to: "I cannot log in" and "log in to my account", but not "arrive in Rome"."""
+nothing follows that they could belong to: "I cannot log in", "log in to it", "carry-on bag", not "arrive in Rome"."""
 
 FOLLOWING = {"again", "and", "because", "but", "if", "or", "to", "when", "with"}
 """Words before which a preposition belongs to the verb."""
@@ -182,15 +182,11 @@ def _phrases(text: str) -> Iterator[tuple[str, str]]:
         for j in range(i, min(i + LONGEST, len(tokens))):
             if j > i and not joined[j - 1]:
                 break
-            if not free[j] or (j == i + 1 and words[j] in PARTICLES and not _leads_on(words, joined, j)):
-                phrase = text[first.start() : tokens[j].end()]
+            phrase = text[first.start() : tokens[j].end()]
+            alone = j + 1 == len(tokens) or not joined[j] or words[j + 1] in FOLLOWING or "-" in phrase
+            if not free[j] or (j == i + 1 and words[j] in PARTICLES and (alone or words[j] not in PREPOSITIONS)):
                 # The capital at the beginning of a sentence is not part of the phrase.
                 yield " ".join(stems[i : j + 1]), phrase[0].lower() + phrase[1:] if starts else phrase
-
-
-def _leads_on(words: Sequence[str], joined: Sequence[bool], j: int) -> bool:
-    """Whether word j is a preposition that belongs to what follows."""
-    return words[j] in PREPOSITIONS and j + 1 < len(words) and joined[j] and words[j + 1] not in FOLLOWING
 
 
 def _counts(texts: Sequence[str]) -> tuple[csr_array, dict[str, int]]:
