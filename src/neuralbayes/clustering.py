@@ -6,7 +6,6 @@ returns a `Clustering`, which names the clusters and says how sure it is of them
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,10 +15,12 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.metrics import adjusted_mutual_info_score
 
+from neuralbayes.data.columns import TAKEN, written_columns
 from neuralbayes.data.points import Points, as_points
-from neuralbayes.estimators.choice import Method, Settings, fit_points, noting
-from neuralbayes.estimators.saving import DESCRIPTION, NAMES
+from neuralbayes.estimators.choice import Method, Settings, Verdict, fit_points, noting, sentence_of, verdict_of
+from neuralbayes.estimators.saving import DESCRIPTION, given_names
 from neuralbayes.estimators.saving import load as load_estimator
 from neuralbayes.explain.description import N_ROWS, Description
 from neuralbayes.explain.description import describe as describe_clusters
@@ -29,15 +30,12 @@ from neuralbayes.features.networks import BETTER, PACKAGED
 from neuralbayes.features.points import with_features
 from neuralbayes.system.files import read_json
 
-Verdict = Literal["disjoint", "clusters", "segments", "none"]
 Namer = Callable[[list[dict[str, Any]]], Sequence[str]]
 
 FEW_ROWS, MOST_SEGMENTS = 2000, 8
 """Number of rows up to which a page offers other numbers of segments, and the largest that it offers."""
 
-DRAWN = 4000
-"""Number of samples, drawn at random, whose coordinates are known."""
-
+DRAWN = 4000  # samples whose coordinates are known
 KEPT = ("noun", "title", "features_from", "identity", "recipe", "answers", "names", "named_by", "summary")
 """What a saved clustering knows, besides its model."""
 
@@ -102,10 +100,6 @@ def cluster(
     random_state : int, default=0
     device : str, default="auto"
     progress : bool, default=False
-
-    Returns
-    -------
-    Clustering
 
     Examples
     --------
@@ -184,13 +178,7 @@ class Clustering:
     def verdict(self) -> Verdict:
         """What the clusters are: disjoint (certified), clusters (with confirmed valleys between them), segments (of a
         continuum), or none (no division is repeatable)."""
-        disjoint = getattr(self.model, "disjoint_", None)
-        if self.n_clusters == 1:
-            return "none"
-        if disjoint is not None:
-            return "disjoint" if disjoint.all() else "segments"
-        found: Verdict = getattr(self.model, "verdict_", "segments")
-        return found
+        return verdict_of(self.model)
 
     @property
     def stability(self) -> float | None:
@@ -201,26 +189,7 @@ class Clustering:
     @property
     def sentence(self) -> str:
         """The verdict in one sentence."""
-        n, noun = self.n_clusters, self.points.noun
-        if n == 1 and self.points.columns and not any(column.used for column in self.points.columns):
-            return "One cluster: all rows are equal in the columns that can be used."
-        if n == 1 and self.settings.n_clusters == 1:
-            return "One cluster, as asked for."
-        if n == 1 and hasattr(self.model, "disjoint_"):
-            return "No disjoint manifolds: one cluster."
-        if n == 1:
-            return f"One cluster: no division of the {noun}s is repeatable."
-        filled = len(np.unique(self.model.labels_))
-        if filled < n:
-            return f"{filled} clusters hold all {noun}s, not the {n} asked for: too many {noun}s are equal or similar."
-        if self.verdict == "disjoint":
-            return f"{n} disjoint manifolds, certified: no path of neighbouring {noun}s leads from one to another."
-        halves = "" if self.stability is None else f" Two halves of the data agree to {100 * self.stability:.0f} %."
-        if self.verdict == "clusters":
-            return f"{n} clusters with valleys of low density between them.{halves}"
-        if getattr(self.model, "kind_", "") == "images":
-            return f"{n} clusters of images. Whether there are gaps between them was not tested."
-        return f"{n} segments of a continuum: no gaps between them were confirmed.{halves}"
+        return sentence_of(self.points, self.settings, self.model)
 
     @cached_property
     def description(self) -> Description | None:
@@ -315,15 +284,12 @@ class Clustering:
         """Coordinates that clusters are found in, and the numbers of their samples, drawn at random: (n, d), (n,)."""
         n = len(self.labels)
         rows = np.arange(n) if n <= DRAWN else np.sort(np.random.default_rng(0).choice(n, DRAWN, replace=False))
-        X = _some(self._given(), rows)
-        return self.model.coordinates(X), rows
+        return self.model.coordinates(_some(self._given(), rows)), rows
 
     def table(self) -> pd.DataFrame:
         """The input with the cluster of each sample, its name, its probability and its typicality."""
         points, labels = self.points, self.labels
         if points.frame is not None:
-            from neuralbayes.data.columns import written_columns
-
             frame = points.frame.drop(columns=list(written_columns(points.frame)))
         elif points.texts is not None:
             frame = pd.DataFrame({"text": points.texts})
@@ -336,10 +302,9 @@ class Clustering:
         new = {"cluster": labels, "name": names[labels], "probability": self.proba.max(axis=1)}
         if self.typicality is not None:
             new["typicality"] = self.typicality
-        free = {name if name not in frame else f"{name} (neuralbayes)": values for name, values in new.items()}
+        free = {name if name not in frame else f"{name}{TAKEN}": values for name, values in new.items()}
         added = pd.DataFrame(free, index=frame.index)
-        table: pd.DataFrame = pd.concat([frame, added], axis=1)
-        return table
+        return pd.concat([frame, added], axis=1)
 
     def at(self, k: int) -> Clustering:
         """The same data at `k` clusters."""
@@ -356,8 +321,6 @@ class Clustering:
 
     def compare(self, ks: Iterable[int]) -> pd.DataFrame:
         """Other numbers of clusters, a row each: stability, sizes, verdict, and agreement (AMI) with this result."""
-        from sklearn.metrics import adjusted_mutual_info_score
-
         rows = {}
         for k in ks:
             other = self.at(k)
@@ -406,12 +369,8 @@ class Clustering:
     def report(self, path: str | Path, *, numbers: Iterable[int] | None = None) -> Path:
         """Write the page that shows and explains the clusters.
 
-        Parameters
-        ----------
-        path : path
-        numbers : iterable of int, optional
-            Other numbers of clusters to choose from on the page; each takes a fit. By default 2 to 8 for segments of a
-            table of at most 2,000 rows, where this takes seconds.
+        It offers other `numbers` of clusters, a fit each: by default 2 to 8 for segments of a table of at most 2,000
+        rows, where this takes seconds.
         """
         from neuralbayes.report.page import write_page
 
@@ -448,7 +407,7 @@ class Clustering:
 
     def save(self, folder: str | Path) -> None:
         """Save the model, the names and how the data were read, but not the data, to a folder for `nb.load`."""
-        points, summary = self.points, json.loads(json.dumps(self.summary(), default=_plain))
+        points, summary = self.points, self.summary()
         about = (points.noun, points.title, points.features_from, points.identity, points.recipe)
         known = (*about, list(self.settings.answers), self.names, self.named_by, summary)
         self.model.save(folder, about=dict(zip(KEPT, known, strict=True)))
@@ -464,13 +423,9 @@ class Clustering:
 
 
 def load(folder: str | Path, *, network: Any = None) -> Any:
-    """Load what `save` of a clustering or an estimator wrote. Nothing that the folder names is opened or run.
+    """Load what `save` of a clustering or an estimator wrote, which opens and runs nothing that the folder names.
 
-    Parameters
-    ----------
-    folder : str or Path
-    network : nn.Module, optional
-        The architecture of your own network, if the model was fitted with one.
+    `network` is the architecture of your own network, if the model was fitted with one.
     """
     folder = Path(folder)
     model = load_estimator(folder, network=network)
@@ -492,19 +447,6 @@ def load(folder: str | Path, *, network: Any = None) -> Any:
     return Clustering(points, model, settings, None, kept | {"names": names, "named_by": named_by})
 
 
-def given_names(folder: Path, n_clusters: int) -> dict[int, str]:
-    """The names that a person gave on the page, by cluster."""
-    path = folder / NAMES
-    if not path.is_file():
-        return {}
-    given = read_json(path)
-    if not isinstance(given, dict) or not all(isinstance(name, str) and name.strip() for name in given.values()):
-        raise ValueError(f"{path} must map numbers of clusters to names")
-    if odd := [key for key in given if not (key.isdecimal() and int(key) < n_clusters)]:
-        raise ValueError(f"{path} must name clusters from 0 to {n_clusters - 1}, got {odd[0]!r}")
-    return {int(key): name for key, name in given.items()}
-
-
 def _some(X: Any, rows: NDArray[np.int64]) -> Any:
     """Some samples of a table, of one or several arrays, or of images."""
     if isinstance(X, list):
@@ -518,8 +460,3 @@ def _records(cards: pd.DataFrame) -> list[dict[str, Any]]:
     """Cards as dictionaries, with None for what is unknown."""
     rows = cards.reset_index().astype(object)
     return rows.where(rows.notna(), None).to_dict("records")  # type: ignore[return-value]
-
-
-def _plain(value: Any) -> Any:
-    """NumPy values as JSON."""
-    return value.item() if isinstance(value, np.generic) else value.tolist()

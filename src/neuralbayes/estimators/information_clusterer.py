@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,17 +31,7 @@ from neuralbayes.clusters.update import (
     updated_stability,
 )
 from neuralbayes.estimators.clusterer import CONSTRAINTS, POSITIVE, Array
-from neuralbayes.estimators.inputs import (
-    Rows,
-    Samples,
-    as_images,
-    as_rows,
-    check_directions,
-    features_for,
-    n_rows,
-    read,
-    stack_spaces,
-)
+from neuralbayes.estimators.inputs import Rows, n_rows, read
 from neuralbayes.estimators.merged_states import MergedStates
 from neuralbayes.estimators.saving import is_array, is_count, is_list, is_number
 
@@ -323,24 +312,6 @@ class InformationClusterer(MergedStates):
             )
         return self
 
-    def _opened(self, X: Rows, features: Any) -> Samples:
-        """Check the samples, and record their shape or columns."""
-        if features is not None:
-            X, scales = features_for(X, features)
-            if scales is not None:
-                self.feature_scales_ = scales
-        images = as_images(X)
-        self.image_shape_ = None if images is None else list(images.shape)
-        if images is None:
-            samples: Samples = as_rows(self, X, reset=True)
-            if self.metric == "cosine":
-                check_directions(samples)
-            return samples
-        self.n_features_in_ = math.prod(images.shape)
-        if self.metric != "euclidean":
-            raise ValueError(f"`metric` is for rows, and must be 'euclidean' here, got {self.metric!r}")
-        return images
-
     def _fit_rows(
         self, samples: Any, n_clusters: int | None, hints: Hints, fitted: NDArray[np.int64], rng: Any, weight: Any
     ) -> Fit:
@@ -464,13 +435,6 @@ class InformationClusterer(MergedStates):
         self.typicality_ = self._measured(self.reservoir_rows_, rng)
         self._keep_typical(samples)
         return self
-
-    def _samples(self, X: Rows) -> Samples:
-        scales = getattr(self, "feature_scales_", None)
-        samples = super()._samples(X if scales is None else stack_spaces(X, scales)[0])
-        if self.metric == "cosine" and isinstance(samples, np.ndarray | sp.csr_array):
-            check_directions(samples)
-        return samples
 
     def _checks(self) -> dict[str, bool]:
         k, d = self.n_clusters_, self.n_dimensions_

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import math
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
@@ -16,7 +18,17 @@ from neuralbayes.clusters.posterior import Network, Quadratic
 from neuralbayes.clusters.space import Frame
 from neuralbayes.clusters.typicality import Typicality
 from neuralbayes.estimators.clusterer import Array, Clusterer
-from neuralbayes.estimators.inputs import Rows, Samples, n_rows, read
+from neuralbayes.estimators.inputs import (
+    Rows,
+    Samples,
+    as_images,
+    as_rows,
+    check_directions,
+    features_for,
+    n_rows,
+    read,
+    stack_spaces,
+)
 from neuralbayes.estimators.saving import Arrays, filled, is_array, is_count
 from neuralbayes.neighbors import nearest_neighbors
 
@@ -36,7 +48,33 @@ class MergedStates(Clusterer):
     n_states_: int
     n_neighbors: int
     device: str
+    metric: Literal["euclidean", "cosine"]
     kind_: Literal["table", "embeddings", "pixels", "images"]
+
+    def _opened(self, X: Rows, features: Any) -> Samples:
+        """Check the samples, and record their shape or columns."""
+        if features is not None:
+            X, scales = features_for(X, features)
+            if scales is not None:
+                self.feature_scales_ = scales
+        images = as_images(X)
+        self.image_shape_ = None if images is None else list(images.shape)
+        if images is None:
+            samples: Samples = as_rows(self, X, reset=True)
+            if self.metric == "cosine":
+                check_directions(samples)
+            return samples
+        self.n_features_in_ = math.prod(images.shape)
+        if self.metric != "euclidean":
+            raise ValueError(f"`metric` is for rows, and must be 'euclidean' here, got {self.metric!r}")
+        return images
+
+    def _samples(self, X: Rows) -> Samples:
+        scales = getattr(self, "feature_scales_", None)
+        samples = super()._samples(X if scales is None else stack_spaces(X, scales)[0])
+        if self.metric == "cosine" and isinstance(samples, np.ndarray | sp.csr_array):
+            check_directions(samples)
+        return samples
 
     def _points(self, samples: Any) -> Array:
         return self.frame_(samples if self.image_shape_ is None else samples.reshape(len(samples), -1))

@@ -203,6 +203,19 @@ def _restored(kind: type[Any], description: dict[str, Any], arrays: Arrays, netw
     return estimator
 
 
+def given_names(folder: Path, n_clusters: int) -> dict[int, str]:
+    """The names that a person gave on the page, by cluster."""
+    path = folder / NAMES
+    if not path.is_file():
+        return {}
+    given = read_json(path)
+    if not isinstance(given, dict) or not all(isinstance(name, str) and name.strip() for name in given.values()):
+        raise ValueError(f"{path} must map numbers of clusters to names")
+    if odd := [key for key in given if not (key.isdecimal() and int(key) < n_clusters)]:
+        raise ValueError(f"{path} must name clusters from 0 to {n_clusters - 1}, got {odd[0]!r}")
+    return {int(key): name for key, name in given.items()}
+
+
 def filled(module: nn.Module, arrays: Arrays, network: nn.Module | None = None) -> nn.Module:
     """A module made on the device "meta", with its weights, which must be finite, except those of a user's network."""
     import torch
