@@ -302,9 +302,8 @@ class Clustering:
         new = {"cluster": labels, "name": names[labels], "probability": self.proba.max(axis=1)}
         if self.typicality is not None:
             new["typicality"] = self.typicality
-        free = {name if name not in frame else f"{name}{TAKEN}": values for name, values in new.items()}
-        added = pd.DataFrame(free, index=frame.index)
-        return pd.concat([frame, added], axis=1)
+        table: pd.DataFrame = frame.assign(**{name + TAKEN * (name in frame): values for name, values in new.items()})
+        return table
 
     def at(self, k: int) -> Clustering:
         """The same data at `k` clusters."""
@@ -338,18 +337,14 @@ class Clustering:
         Your own function, or an array of features, must be given again as `features`: a saved clustering knows only
         their names, and opens and runs nothing that it names.
         """
-        points = as_points(
-            new,
-            text=self.points.recipe.get("text"),
-            kinds=self.points.recipe.get("kinds") if self.points.noun == "row" else None,
-            read=self.points.recipe.get("read"),
-            least=1,
-        )
-        if points.noun != self.points.noun:
-            raise ValueError(f"`new` must be {self.points.noun}s, as those that were clustered, got {points.noun}s")
+        recipe, noun = self.points.recipe, self.points.noun
+        kinds = recipe.get("kinds") if noun == "row" else None
+        points = as_points(new, text=recipe.get("text"), kinds=kinds, read=recipe.get("read"), least=1)
+        if points.noun != noun:
+            raise ValueError(f"`new` must be {noun}s, as those that were clustered, got {points.noun}s")
         name, kept = self.points.features_from, None if cache is None else Path(cache)
         if features is None and name is None:
-            features = "pixels" if points.noun == "image" else None
+            features = "pixels" if noun == "image" else None
         elif features is None and (features := self.settings.function) is None:
             if name not in (*PACKAGED.values(), *BETTER.values()):
                 raise ValueError(f"`features` must be given again, because the model was fitted to those of {name}")
@@ -357,7 +352,7 @@ class Clustering:
         points = with_features(points, features, device=self.settings.device, cache=kept)
         if points.identity != self.points.identity:
             raise ValueError(f"`features` must be the same {name} that the model was fitted to")
-        if points.frame is not None and points.noun == "row" and points.features_from is None:
+        if points.frame is not None and noun == "row" and points.features_from is None:
             points = replace(points, X=points.frame if hasattr(self.model, "vectorizer_") else points.X)
         known = self.kept | {"names": self.names}
         return Clustering(points, self.model, replace(self.settings, reject=reject, known=None), None, known)
