@@ -108,6 +108,7 @@ def test_a_missing_or_damaged_model_is_named(saved, tmp_path):
         ({"format": 3, "library": "0.2.0"}, "has format 3 of version 0.2.0, but .* fit the model again"),
         ({"estimator": "os.system"}, "names the estimator 'os.system'"),
         ({"weights": "../../etc/passwd"}, "missing or damaged"),
+        ({"weights": "x" * 300}, "missing or damaged"),
         ({"attributes": {}}, "does not fit its weights"),
         ({"params": {"shell": "rm"}}, "does not fit its weights"),
         ({"params": []}, "does not fit its weights"),

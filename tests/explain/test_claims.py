@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neuralbayes.explain.claims import check_claims, differences, half_of_each, plain_name
+from neuralbayes.explain.claims import check_claims, differences, half_of_each
 from neuralbayes.explain.columns import as_cells
 
 
@@ -99,11 +99,3 @@ def test_noise_constants_text_and_a_single_cluster_tell_nothing():
     assert told({"x": rng.normal(size=300), "c": rng.choice(["a", "b", "c"], 300)}, labels) == [[], [], []]
     assert told({"x": [3.0] * 10, "text": [f"n{i}" for i in range(10)]}, [0, 1] * 5) == [[], []]
     assert told({"x": np.linspace(0, 1, 10)}, [0] * 10) == [[]]
-
-
-@pytest.mark.parametrize(
-    ("column", "name"),
-    [("bill_length_mm", "bill length"), ("GDP", "GDP"), ("kg", "kg"), ("petal length (cm)", "petal length")],
-)
-def test_columns_as_one_would_say_them(column, name):
-    assert plain_name(column) == name

@@ -74,7 +74,7 @@ class SavingMixin:
         check_is_fitted(self)
         folder = Path(folder)
         if folder.exists() and not (folder.is_dir() and may_hold_model(folder)):
-            raise ValueError(f"`folder` must be empty or hold a saved model, got {folder} with something else")
+            raise ValueError(f"`folder` must be empty or hold a saved model, got {folder} with other files")
         for path in folder.iterdir() if folder.is_dir() else ():
             inside(folder, path.name)
         values: dict[str, Any] = {}
@@ -150,11 +150,12 @@ def load(folder: str | Path, *, network: nn.Module | None = None) -> Any:
             f"{path} has format {description['format']!r} of version {description['library']}, but this version of "
             f"neuralbayes reads format {FORMAT}: fit the model again, or load it with the version that wrote it"
         )
-    name, weights = description["estimator"], Path(str(description["weights"])).name
+    name, weights = description["estimator"], str(description["weights"])
     if not isinstance(name, str) or name not in ESTIMATORS:
         raise ValueError(f"{path} names the estimator {name!r}, which must be one of {ESTIMATORS}")
-    if not (folder / weights).is_file() or _sha256(folder / weights) != description["sha256"]:
-        raise ValueError(f"{folder / weights} is missing or damaged: it is not what {DESCRIPTION} describes")
+    named = re.fullmatch(r"weights-[0-9a-f]{16}\.safetensors", weights)
+    if not named or not (folder / weights).is_file() or _sha256(folder / weights) != description["sha256"]:
+        raise ValueError(f"{path} describes weights that are missing or damaged")
     arrays = read_arrays(folder / weights)
     own = "posterior_.head.weight" in arrays
     if own != (network is not None):
