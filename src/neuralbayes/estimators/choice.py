@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 Method = Literal["auto", "manifolds", "information"]
 Verdict = Literal["disjoint", "clusters", "segments", "none"]
 
-WHOLE_SHARE, FEW_ROWS = 0.5, 20
-"""Least share, and number, of rows without missing numbers for which manifolds are certified."""
+WHOLE_SHARE, FEW_ROWS = 0.5, 20  # least share, and number, of rows without missing numbers to certify manifolds
 
 
 @dataclass(frozen=True)

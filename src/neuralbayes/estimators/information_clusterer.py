@@ -261,10 +261,6 @@ class InformationClusterer(MergedStates):
         must_link, cannot_link : array-like of int of shape (n_pairs, 2), optional
             Pairs of indices of samples that belong to the same cluster, or to different clusters. Links are transitive.
             Most pairs, but not necessarily all, are labelled accordingly.
-
-        Returns
-        -------
-        self
         """
         if self.device != "auto":
             from neuralbayes.system.devices import named_device

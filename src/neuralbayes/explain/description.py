@@ -33,14 +33,10 @@ class ClusterDescription:
 
     Attributes
     ----------
-    cluster : int
     name : str
         Different from the names of other clusters.
     claims : list of Claim
-        What the name says, the strongest first, with the shares of rows of which it is true. For texts, all key
-        phrases, of which the first are the name.
-    size, share : int, float
-        Number of rows, and share of all rows.
+        What the name says, the strongest first. For texts, all key phrases, of which the first are the name.
     differences : list of Claim
         Differences from the rest: the claims of the name, then other columns, the most informative first.
     rule : Rule or None

@@ -17,11 +17,8 @@ LARGE, SMALL = 0.25, 0.05
 """Minimum difference between the shares of members and of other rows: of a claim in a name, and of a claim that only
 tells a cluster from those with the same name."""
 
-ENOUGH = 0.6
-"""Share of the entropy of membership that the claims of a name should explain; then no more are added."""
-
-BETTER = 1.05
-"""Minimum gain of information, as a factor, for one more claim in a name."""
+ENOUGH, BETTER = 0.6, 1.05
+"""Share of the entropy of membership that a name should explain, and minimum gain, as a factor, of one more claim."""
 
 LONGEST, N_CONSIDERED = 3, 12
 """Maximum number of claims in a name, not counting one for siblings, and of claims to choose them from."""

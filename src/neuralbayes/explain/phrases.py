@@ -29,17 +29,11 @@ MAX_TEXTS, MAX_TOKENS, MAX_PHRASES = 50_000, 300, 100_000
 LONGEST, N_PHRASES, N_NAMED = 3, 6, 3
 """Maximum number of words of a phrase, number of phrases of a cluster, and maximum number of phrases in its name."""
 
-N_CONSIDERED = 60
-"""Number of phrases of a cluster, those with the highest scores, to choose from."""
+N_CONSIDERED, LIFT = 60, 2.0
+"""Number of phrases of a cluster to choose from, and minimum ratio of the shares of texts inside and outside."""
 
-LONGER = 0.5
-"""A longer phrase replaces a shorter one within it if it is in at least this share of its texts in the cluster."""
-
-FIXED = 0.65
-"""A phrase may end in a particle if it is in this share of the texts with its first word: "top up", not "hotel out"."""
-
-LIFT = 2.0
-"""Minimum ratio of the shares of texts with a phrase, inside the cluster and outside."""
+LONGER, FIXED = 0.5, 0.65
+"""Minimum share of the texts with a phrase for a longer one to replace it, or for a particle to end it: "top up"."""
 
 RARE, RAREST = 0.3, 0.05
 """Minimum share of texts with a further phrase in a name, relative to the most common phrase, and in all."""
