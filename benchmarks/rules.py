@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits
 
 import neuralbayes as nb
 from neuralbayes.explain.claims import check_claims
-from neuralbayes.explain.columns import as_columns
+from neuralbayes.explain.columns import as_cells
 from neuralbayes.explain.names import name_clusters
 from neuralbayes.explain.rules import find_rules
 
@@ -55,12 +55,12 @@ def raw_table(name: str) -> pd.DataFrame:
 
 
 def our_rules(frame: pd.DataFrame, labels: NDArray[np.integer], k: int) -> list[float]:
-    return [0.0 if rule is None else rule.f1 for rule in find_rules(as_columns(frame), labels, k)]
+    return [0.0 if rule is None else rule.f1 for rule in find_rules(as_cells(frame), labels, k)]
 
 
 def held_out(frame: pd.DataFrame, labels: NDArray[np.integer], k: int) -> list[float]:
     """F1 of rules that are found on one half of the rows and scored on the other half."""
-    columns = as_columns(frame)
+    columns = as_cells(frame)
     order = np.random.RandomState(0).permutation(len(labels))
     found, judged = order[::2], order[1::2]
     rules = find_rules([column.take(found) for column in columns], labels[found], k)
@@ -72,7 +72,7 @@ def held_out(frame: pd.DataFrame, labels: NDArray[np.integer], k: int) -> list[f
 
 def true_claims(frame: pd.DataFrame, labels: NDArray[np.integer], k: int) -> list[bool]:
     """Whether each claim of the names that one half of the rows gives is true of the other half."""
-    columns = as_columns(frame)
+    columns = as_cells(frame)
     order = np.random.RandomState(0).permutation(len(labels))
     found, judged = order[::2], order[1::2]
     names = name_clusters(check_claims([column.take(found) for column in columns], labels[found], k))

@@ -6,34 +6,36 @@ returns a `Clustering`, which names the clusters and says how sure it is of them
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from sklearn.metrics import adjusted_mutual_info_score
 
+from neuralbayes.data.columns import TAKEN, written_columns
 from neuralbayes.data.points import Points, as_points
-from neuralbayes.estimators.choice import Method, Settings, fit_points, noting
+from neuralbayes.estimators.choice import Method, Settings, Verdict, fit_points, noting, sentence_of, verdict_of
+from neuralbayes.estimators.saving import DESCRIPTION, given_names
+from neuralbayes.estimators.saving import load as load_estimator
+from neuralbayes.explain.description import N_ROWS, Description
+from neuralbayes.explain.description import describe as describe_clusters
+from neuralbayes.explain.names import numbered
+from neuralbayes.explain.prototypes import rank_members
+from neuralbayes.features.networks import BETTER, PACKAGED
 from neuralbayes.features.points import with_features
+from neuralbayes.system.files import read_json
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from neuralbayes.explain.description import Description
-
-Verdict = Literal["disjoint", "clusters", "segments", "none"]
 Namer = Callable[[list[dict[str, Any]]], Sequence[str]]
 
 FEW_ROWS, MOST_SEGMENTS = 2000, 8
 """Number of rows up to which a page offers other numbers of segments, and the largest that it offers."""
 
-DRAWN = 4000
-"""Number of samples, drawn at random, whose coordinates are known."""
-
+DRAWN = 4000  # samples whose coordinates are known
 KEPT = ("noun", "title", "features_from", "identity", "recipe", "answers", "names", "named_by", "summary")
 """What a saved clustering knows, besides its model."""
 
@@ -99,10 +101,6 @@ def cluster(
     device : str, default="auto"
     progress : bool, default=False
 
-    Returns
-    -------
-    Clustering
-
     Examples
     --------
     >>> import neuralbayes as nb
@@ -116,39 +114,20 @@ def cluster(
     if n_clusters != "auto" and not (type(n_clusters) is int and n_clusters >= 1):
         raise ValueError(f"`n_clusters` must be a whole number of at least 1, or 'auto', got {n_clusters!r}")
     apart = dict.fromkeys(describe, "describe") | ({known: "known"} if isinstance(known, str) else {})
-    points = as_points(
-        data,
-        text=text,
-        columns=columns,
-        kinds=kinds,
-        apart=apart,
-        read=read,
-        progress=progress,
-    )
+    points = as_points(data, text=text, columns=columns, kinds=kinds, apart=apart, read=read, progress=progress)
     kept = None if cache is None else Path(cache)
     points = with_features(points, features, device=device, cache=kept, progress=progress)
     classes = points.frame[known].to_numpy(object, na_value=None) if isinstance(known, str) else known
-    answers = (known,) if isinstance(known, str) else ()
-    function = features if callable(features) else None
-    settings = Settings(
-        n_clusters, method, reject, max_clusters, random_state, device, progress, classes, answers, function
-    )
+    answers, function = (known,) if isinstance(known, str) else (), features if callable(features) else None
+    of_fit = (n_clusters, method, reject, max_clusters, random_state, device, progress)
+    settings = Settings(*of_fit, classes, answers, function)
     model, notes = fit_points(points, settings)
     return Clustering(replace(points, notes=[*points.notes, *notes]), model, settings, namer)
 
 
 @dataclass(eq=False)
 class Clustering:
-    """Clusters of some data, with their names, and how sure they are.
-
-    Attributes
-    ----------
-    points : Points
-        The data.
-    model : InformationClusterer or ManifoldLabeler
-    settings : Settings
-        What was asked for.
-    """
+    """Clusters of some data (`points`), with their names, and how sure they are, by a fitted model."""
 
     points: Points
     model: Any
@@ -199,13 +178,7 @@ class Clustering:
     def verdict(self) -> Verdict:
         """What the clusters are: disjoint (certified), clusters (with confirmed valleys between them), segments (of a
         continuum), or none (no division is repeatable)."""
-        disjoint = getattr(self.model, "disjoint_", None)
-        if self.n_clusters == 1:
-            return "none"
-        if disjoint is not None:
-            return "disjoint" if disjoint.all() else "segments"
-        found: Verdict = getattr(self.model, "verdict_", "segments")
-        return found
+        return verdict_of(self.model)
 
     @property
     def stability(self) -> float | None:
@@ -216,51 +189,24 @@ class Clustering:
     @property
     def sentence(self) -> str:
         """The verdict in one sentence."""
-        n, noun = self.n_clusters, self.points.noun
-        if n == 1 and self.points.columns and not any(column.used for column in self.points.columns):
-            return "One cluster: all rows are equal in the columns that can be used."
-        if n == 1 and (self.settings.n_clusters == 1 or hasattr(self.model, "disjoint_")):
-            return (
-                "One cluster, as asked for." if self.settings.n_clusters == 1 else "No disjoint manifolds: one cluster."
-            )
-        if n == 1:
-            return f"One cluster: no division of the {noun}s is repeatable."
-        filled = len(np.unique(self.model.labels_))
-        if filled < n:
-            return f"{filled} clusters hold all {noun}s, not the {n} asked for: too many {noun}s are equal or similar."
-        if self.verdict == "disjoint":
-            return f"{n} disjoint manifolds, certified: no path of neighbouring {noun}s leads from one to another."
-        halves = "" if self.stability is None else f" Two halves of the data agree to {100 * self.stability:.0f} %."
-        if self.verdict == "clusters":
-            return f"{n} clusters with valleys of low density between them.{halves}"
-        if getattr(self.model, "kind_", "") == "images":
-            return f"{n} clusters of images. Whether there are gaps between them was not tested."
-        return f"{n} segments of a continuum: no gaps between them were confirmed.{halves}"
+        return sentence_of(self.points, self.settings, self.model)
 
     @cached_property
     def description(self) -> Description | None:
         """What sets each cluster apart, with the columns and rows behind it; None for images."""
-        points, fitted = self.points, self._fitted_columns()
+        points = self.points
         if points.texts is None and points.frame is None:
             return None
-        from neuralbayes.explain.description import describe
-
-        frame = points.frame if points.noun == "row" else None
-        return describe(
-            frame,
+        vectorizer = getattr(self.model, "vectorizer_", None)
+        return describe_clusters(
+            points.frame if points.noun == "row" else None,
             self.labels,
             n_clusters=self.n_clusters,
             proba=self.proba,
-            points=self.model.coordinates(self._given()) if points.features_from is not None else None,
+            points=None if points.features_from is None else self.model.coordinates(self._given()),
             texts=points.texts,
-            fitted=fitted,
+            fitted=[one.name for one in points.columns if one.used] if vectorizer is None else vectorizer.encoders_,
             left_out=self.settings.answers,
-        )
-
-    def _fitted_columns(self) -> list[str]:
-        vectorizer = getattr(self.model, "vectorizer_", None)
-        return (
-            [one.name for one in self.points.columns if one.used] if vectorizer is None else list(vectorizer.encoders_)
         )
 
     @cached_property
@@ -281,54 +227,53 @@ class Clustering:
         return "you" if self.namer is not None or self.kept.get("named_by") else None
 
     def _own_names(self) -> list[str]:
+        images = self.points.images
         if self.description is not None:
             return [found.name for found in self.description.clusters]
-        if self.points.images is None:
-            return [f"cluster {k}" for k in range(self.n_clusters)]
-        return _names_of_images(self.points, self.labels, self.n_clusters)
+        names = [f"cluster {k}" for k in range(self.n_clusters)]
+        if images is None or images.labels is None or not images.class_names:
+            return names
+        folders = np.array([*images.class_names, ""], dtype=object)[images.labels]
+        for k in range(self.n_clusters):  # the folder that most members come from, if there is one
+            found, counts = np.unique(folders[self.labels == k].astype(str), return_counts=True)
+            if len(found) and found[counts.argmax()] and 2 * counts.max() > counts.sum():
+                names[k] = str(found[counts.argmax()])
+        return numbered(names)
 
     @cached_property
     def clusters(self) -> pd.DataFrame:
         """A row a cluster: its name, size, share, stability, rule with precision and recall, and typical members."""
         if self.points.X is None:
-            import pandas as pd
-
             return pd.DataFrame(self.kept["clusters"]).set_index("cluster")
         cards = self._cards()
         cards["name"] = self.names
         return cards
 
     def _cards(self) -> pd.DataFrame:
-        import pandas as pd
-
         k = self.n_clusters
         sizes = np.bincount(self.labels[self.labels >= 0], minlength=k)
         stable = None if self.stability is None else getattr(self.model, "cluster_stability_", None)
-        told = None if self.description is None else self.description.clusters
-        typical = self._typical() if told is None else [one.typical.tolist() for one in told]
+        told = [] if self.description is None else self.description.clusters
+        if told:
+            typical = [one.typical.tolist() for one in told]
+        else:
+            points, rows = self.coordinates()
+            typical = [rows[found[:N_ROWS]].tolist() for found in rank_members(points, self.labels[rows], k)]
         cards = {
             "name": self._own_names(),
             "size": sizes,
             "share": sizes / max(1, len(self.labels)),
             "stability": [None] * k if stable is None else stable.tolist(),
-            "rule": [None if told is None or told[i].rule is None else str(told[i].rule) for i in range(k)],
-            "precision": [np.nan if told is None else told[i].precision for i in range(k)],
-            "recall": [np.nan if told is None else told[i].recall for i in range(k)],
-            "differences": [[] if told is None else list(map(str, told[i].differences)) for i in range(k)],
-            "claims": [[] if told is None else list(map(str, told[i].claims)) for i in range(k)],
+            "rule": [None if one.rule is None else str(one.rule) for one in told] or [None] * k,
+            "precision": [one.precision for one in told] or np.nan,
+            "recall": [one.recall for one in told] or np.nan,
+            "differences": [list(map(str, one.differences)) for one in told] or [[]] * k,
+            "claims": [list(map(str, one.claims)) for one in told] or [[]] * k,
             "typical": typical,
             "separation": self.model.separation_,
             "disjoint": getattr(self.model, "disjoint_", np.zeros(k, bool)),
         }
         return pd.DataFrame(cards, index=pd.RangeIndex(k, name="cluster"))
-
-    def _typical(self) -> list[list[int]]:
-        """The members in the middle of each cluster."""
-        from neuralbayes.explain.description import N_ROWS
-        from neuralbayes.explain.prototypes import rank_members
-
-        points, rows = self.coordinates()
-        return [rows[found[:N_ROWS]].tolist() for found in rank_members(points, self.labels[rows], self.n_clusters)]
 
     @property
     def notes(self) -> list[str]:
@@ -339,17 +284,12 @@ class Clustering:
         """Coordinates that clusters are found in, and the numbers of their samples, drawn at random: (n, d), (n,)."""
         n = len(self.labels)
         rows = np.arange(n) if n <= DRAWN else np.sort(np.random.default_rng(0).choice(n, DRAWN, replace=False))
-        X = _some(self._given(), rows)
-        return self.model.coordinates(X), rows
+        return self.model.coordinates(_some(self._given(), rows)), rows
 
     def table(self) -> pd.DataFrame:
         """The input with the cluster of each sample, its name, its probability and its typicality."""
-        import pandas as pd
-
         points, labels = self.points, self.labels
         if points.frame is not None:
-            from neuralbayes.data.columns import written_columns
-
             frame = points.frame.drop(columns=list(written_columns(points.frame)))
         elif points.texts is not None:
             frame = pd.DataFrame({"text": points.texts})
@@ -362,9 +302,7 @@ class Clustering:
         new = {"cluster": labels, "name": names[labels], "probability": self.proba.max(axis=1)}
         if self.typicality is not None:
             new["typicality"] = self.typicality
-        taken = {name: name if name not in frame else f"{name} (neuralbayes)" for name in new}
-        added = pd.DataFrame({taken[name]: values for name, values in new.items()}, index=frame.index)
-        table: pd.DataFrame = pd.concat([frame, added], axis=1)
+        table: pd.DataFrame = frame.assign(**{name + TAKEN * (name in frame): values for name, values in new.items()})
         return table
 
     def at(self, k: int) -> Clustering:
@@ -381,26 +319,15 @@ class Clustering:
         return Clustering(replace(points, notes=notes), model, settings)
 
     def compare(self, ks: Iterable[int]) -> pd.DataFrame:
-        """What other numbers of clusters give: a row for each, with its stability, its sizes, and how far it agrees
-        with this clustering (adjusted mutual information)."""
-        import pandas as pd
-        from sklearn.metrics import adjusted_mutual_info_score
-
-        rows = []
+        """Other numbers of clusters, a row each: stability, sizes, verdict, and agreement (AMI) with this result."""
+        rows = {}
         for k in ks:
             other = self.at(k)
             sizes = np.bincount(other.labels[other.labels >= 0], minlength=k)
-            rows.append(
-                {
-                    "k": k,
-                    "stability": other.stability,
-                    "smallest": int(sizes.min()),
-                    "largest": int(sizes.max()),
-                    "verdict": other.verdict,
-                    "agreement": float(adjusted_mutual_info_score(self.labels, other.labels)),
-                }
-            )
-        return pd.DataFrame(rows).set_index("k")
+            agreement = float(adjusted_mutual_info_score(self.labels, other.labels))
+            rows[k] = (other.stability, int(sizes.min()), int(sizes.max()), other.verdict, agreement)
+        columns = ["stability", "smallest", "largest", "verdict", "agreement"]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("k")
 
     def on(
         self, new: Any, *, reject: float | None = None, features: Any = None, cache: str | Path | None = None
@@ -410,34 +337,25 @@ class Clustering:
         Your own function, or an array of features, must be given again as `features`: a saved clustering knows only
         their names, and opens and runs nothing that it names.
         """
-        points = as_points(
-            new,
-            text=self.points.recipe.get("text"),
-            kinds=self.points.recipe.get("kinds") if self.points.noun == "row" else None,
-            read=self.points.recipe.get("read"),
-            least=1,
-        )
-        if points.noun != self.points.noun:
-            raise ValueError(f"`new` must be {self.points.noun}s, as those that were clustered, got {points.noun}s")
-        features = self._features() if features is None else features
-        kept = None if cache is None else Path(cache)
+        recipe, noun = self.points.recipe, self.points.noun
+        kinds = recipe.get("kinds") if noun == "row" else None
+        points = as_points(new, text=recipe.get("text"), kinds=kinds, read=recipe.get("read"), least=1)
+        if points.noun != noun:
+            raise ValueError(f"`new` must be {noun}s, as those that were clustered, got {points.noun}s")
+        name, kept = self.points.features_from, None if cache is None else Path(cache)
+        if features is None and name is None:
+            features = "pixels" if noun == "image" else None
+        elif features is None and (features := self.settings.function) is None:
+            if name not in (*PACKAGED.values(), *BETTER.values()):
+                raise ValueError(f"`features` must be given again, because the model was fitted to those of {name}")
+            features = name
         points = with_features(points, features, device=self.settings.device, cache=kept)
         if points.identity != self.points.identity:
-            raise ValueError(f"`features` must be the same {self.points.features_from} that the model was fitted to")
-        if points.frame is not None and points.noun == "row" and points.features_from is None:
+            raise ValueError(f"`features` must be the same {name} that the model was fitted to")
+        if points.frame is not None and noun == "row" and points.features_from is None:
             points = replace(points, X=points.frame if hasattr(self.model, "vectorizer_") else points.X)
         known = self.kept | {"names": self.names}
         return Clustering(points, self.model, replace(self.settings, reject=reject, known=None), None, known)
-
-    def _features(self) -> Any:
-        from neuralbayes.features.networks import BETTER, PACKAGED
-
-        name = self.points.features_from
-        if self.settings.function is not None or name is None:
-            return self.settings.function if name is not None else "pixels" if self.points.noun == "image" else None
-        if name not in (*PACKAGED.values(), *BETTER.values()):
-            raise ValueError(f"`features` must be given again, because the model was fitted to those of {name}")
-        return name
 
     def predict(self, new: Any, *, reject: float | None = None, features: Any = None) -> NDArray[np.int64]:
         """The clusters of new data: (n_samples,); parameters as for `on`."""
@@ -446,20 +364,15 @@ class Clustering:
     def report(self, path: str | Path, *, numbers: Iterable[int] | None = None) -> Path:
         """Write the page that shows and explains the clusters.
 
-        Parameters
-        ----------
-        path : path
-        numbers : iterable of int, optional
-            Other numbers of clusters to choose from on the page; each takes a fit. By default 2 to 8 for segments of a
-            table of at most 2,000 rows, where this takes seconds.
+        It offers other `numbers` of clusters, a fit each: by default 2 to 8 for segments of a table of at most 2,000
+        rows, where this takes seconds.
         """
         from neuralbayes.report.page import write_page
 
-        few = (
-            self.verdict == "segments" and len(self.labels) <= FEW_ROWS and getattr(self.model, "kind_", "") == "table"
-        )
-        chosen = (range(2, MOST_SEGMENTS + 1) if few else ()) if numbers is None else numbers
-        page: Path = write_page(self, Path(path), others={k: self.at(k) for k in chosen})
+        segments = self.verdict == "segments" and getattr(self.model, "kind_", "") == "table"
+        if numbers is None:
+            numbers = range(2, MOST_SEGMENTS + 1) if segments and len(self.labels) <= FEW_ROWS else ()
+        page: Path = write_page(self, Path(path), others={k: self.at(k) for k in numbers})
         return page
 
     def write(self, path: str | Path) -> Path:
@@ -471,8 +384,6 @@ class Clustering:
 
     def summary(self) -> dict[str, Any]:
         """The result as JSON: the same for rows, images and texts."""
-        cards = _records(self.clusters)
-        rejected = None if self.settings.reject is None else int((self.labels < 0).sum())
         return {
             "data": self.points.title,
             "kind": self.points.noun,
@@ -484,14 +395,14 @@ class Clustering:
             "method": "manifolds" if hasattr(self.model, "disjoint_") else "information",
             "features": self.points.features_from,
             "columns": [{**vars(column), "used": column.used} for column in self.points.columns],
-            "clusters": cards,
-            "rejected": rejected,
+            "clusters": _records(self.clusters),
+            "rejected": None if self.settings.reject is None else int((self.labels < 0).sum()),
             "notes": list(self.notes),
         }
 
     def save(self, folder: str | Path) -> None:
         """Save the model, the names and how the data were read, but not the data, to a folder for `nb.load`."""
-        points, summary = self.points, json.loads(json.dumps(self.summary(), default=_plain))
+        points, summary = self.points, self.summary()
         about = (points.noun, points.title, points.features_from, points.identity, points.recipe)
         known = (*about, list(self.settings.answers), self.names, self.named_by, summary)
         self.model.save(folder, about=dict(zip(KEPT, known, strict=True)))
@@ -507,24 +418,10 @@ class Clustering:
 
 
 def load(folder: str | Path, *, network: Any = None) -> Any:
-    """Load what `Clustering.save`, or the `save` of an estimator, wrote.
+    """Load what `save` of a clustering or an estimator wrote, which opens and runs nothing that the folder names.
 
-    Nothing that the folder names is opened or run.
-
-    Parameters
-    ----------
-    folder : str or Path
-    network : nn.Module, optional
-        The architecture of your own network, if the model was fitted with one.
-
-    Returns
-    -------
-    Clustering, or the fitted estimator.
+    `network` is the architecture of your own network, if the model was fitted with one.
     """
-    from neuralbayes.estimators.saving import DESCRIPTION
-    from neuralbayes.estimators.saving import load as load_estimator
-    from neuralbayes.system.files import read_json
-
     folder = Path(folder)
     model = load_estimator(folder, network=network)
     about = read_json(folder / DESCRIPTION).get("about")
@@ -535,49 +432,14 @@ def load(folder: str | Path, *, network: Any = None) -> Any:
         if noun not in ("row", "image", "text") or len(names) != model.n_clusters_:
             raise ValueError(f"it must name {model.n_clusters_} clusters of rows, images or texts")
         names, kept = [str(name) for name in names], {"clusters": list(summary["clusters"])}
-        notes, recipe = [str(note) for note in summary["notes"]], dict(recipe)
-        points = Points(
-            noun, str(title), None, features_from=features_from, identity=identity, recipe=recipe, notes=notes
-        )
+        known = {"features_from": features_from, "identity": identity, "recipe": dict(recipe)}
+        points = Points(noun, str(title), None, notes=list(map(str, summary["notes"])), **known)
         settings = Settings(answers=tuple(map(str, answers)))
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{folder / DESCRIPTION} does not describe a clustering ({error})") from error
-    own = given_names(folder, len(names))
-    if own:
+    if own := given_names(folder, len(names)):
         names, named_by = [own.get(k, name) for k, name in enumerate(names)], "you"
     return Clustering(points, model, settings, None, kept | {"names": names, "named_by": named_by})
-
-
-def given_names(folder: Path, n_clusters: int) -> dict[int, str]:
-    """The names that a person gave on the page, by cluster."""
-    from neuralbayes.estimators.saving import NAMES
-    from neuralbayes.system.files import read_json
-
-    path = folder / NAMES
-    if not path.is_file():
-        return {}
-    given = read_json(path)
-    if not isinstance(given, dict) or not all(isinstance(name, str) and name.strip() for name in given.values()):
-        raise ValueError(f"{path} must map numbers of clusters to names")
-    if odd := [key for key in given if not (key.isdecimal() and int(key) < n_clusters)]:
-        raise ValueError(f"{path} must name clusters from 0 to {n_clusters - 1}, got {odd[0]!r}")
-    return {int(key): name for key, name in given.items()}
-
-
-def _names_of_images(points: Points, labels: NDArray[np.int64], n_clusters: int) -> list[str]:
-    """Numbers, with the folder that most members of a cluster come from, if there are several."""
-    from neuralbayes.explain.names import numbered
-
-    images = points.images
-    names = [f"cluster {k}" for k in range(n_clusters)]
-    if images is None or images.labels is None or not images.class_names:
-        return names
-    folders = np.array([*images.class_names, ""], dtype=object)[images.labels]
-    for k in range(n_clusters):
-        found, counts = np.unique(folders[labels == k].astype(str), return_counts=True)
-        if len(found) and found[counts.argmax()] and 2 * counts.max() > counts.sum():
-            names[k] = str(found[counts.argmax()])
-    return numbered(names)
 
 
 def _some(X: Any, rows: NDArray[np.int64]) -> Any:
@@ -592,11 +454,4 @@ def _some(X: Any, rows: NDArray[np.int64]) -> Any:
 def _records(cards: pd.DataFrame) -> list[dict[str, Any]]:
     """Cards as dictionaries, with None for what is unknown."""
     rows = cards.reset_index().astype(object)
-    return [
-        {str(key): value for key, value in row.items()} for row in rows.where(rows.notna(), None).to_dict("records")
-    ]
-
-
-def _plain(value: Any) -> Any:
-    """NumPy values as JSON."""
-    return value.item() if isinstance(value, np.generic) else value.tolist()
+    return rows.where(rows.notna(), None).to_dict("records")  # type: ignore[return-value]

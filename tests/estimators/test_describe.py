@@ -54,29 +54,6 @@ def test_rows_without_the_fitted_columns_must_be_those_that_were_fitted(clustere
         clusterer.describe(table.iloc[:0])
 
 
-def test_it_says_the_same_after_saving_and_loading(clusterer, table, tmp_path):
-    clusterer.save(tmp_path / "model")
-    loaded = nb.load(tmp_path / "model")
-    pd.testing.assert_frame_equal(loaded.describe(), clusterer.describe())
-    pd.testing.assert_frame_equal(loaded.describe(table), clusterer.describe(table))
-    loaded.prototypes_ = loaded.prototypes_ + 1000
-    loaded.save(tmp_path / "wrong")
-    with pytest.raises(ValueError, match="'prototypes_'"):
-        nb.load(tmp_path / "wrong")
-
-
-def test_arrays_have_numbered_columns(table):
-    X = table[["mass", "length"]].to_numpy()
-    found = nb.InformationClusterer(2, random_state=0).fit(X)
-    assert found.describe(X)["name"].tolist() == ["lower x0", "high x0"]
-    assert found.describe(X).loc[1, "rule"].startswith("x0 > ")
-    with pytest.raises(ValueError, match=r"`X` must be a data frame or have shape .*, got shape \(150,\)"):
-        found.describe(X[:, 0])
-    one = found.set_params(n_clusters=1).fit(X)
-    assert one.describe()["size"].tolist() == [150]
-    assert one.describe(X)["rule"].tolist() == [""]
-
-
 def test_images_have_sizes_and_prototypes():
     images = np.random.default_rng(0).integers(0, 255, (60, 6, 6), dtype=np.uint8)
     images[:30, :, :3] = 0

@@ -1,18 +1,13 @@
 """Clusters of rows that may touch: tables, embeddings and pixels."""
 
-import subprocess
-import sys
 import warnings
 
 import numpy as np
 import pytest
-import torch
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import load_wine, make_blobs
+from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
-from torch import nn
 
 import neuralbayes as nb
 
@@ -46,23 +41,6 @@ def test_clusters_of_unequal_size_are_found_across_a_wide_direction(clusterer):
     assert ((clusterer.separation_ > 0.3) & (clusterer.separation_ < np.log(2))).all()
 
 
-def test_attributes_of_a_table_are_consistent(clusterer):
-    p_zx = clusterer.predict_proba(X)
-    assert_allclose(p_zx.sum(axis=1), 1.0)
-    assert_allclose(clusterer.prior_, p_zx.mean(axis=0))
-    assert_array_equal(p_zx.argmax(axis=1), clusterer.labels_)
-    assert_array_equal(clusterer.predict(X), clusterer.labels_)
-    assert clusterer.transform(X.astype(np.float32)).dtype == np.float32
-    assert_allclose(clusterer.module_(torch.from_numpy(X)).softmax(dim=1), p_zx, atol=1e-6)
-    assert (clusterer.kind_, clusterer.kind_reason_) == ("table", "4 columns")
-    assert clusterer.posterior_.kind == "quadratic"
-    assert clusterer.n_states_ == clusterer.n_clusters_ == 3
-    assert (clusterer.loss_curve_, clusterer.n_iter_, clusterer.image_shape_) == ([], 1, None)
-    assert not hasattr(clusterer, "selection_")
-    assert clusterer.verdict_ == "clusters"
-    assert_array_equal(clusterer.coordinates(X), clusterer.frame_(X))
-
-
 def test_probabilities_say_how_far_clusters_overlap():
     rows, y = make_blobs(1000, centers=[[0.0, 0.0], [3.0, 0.0]], random_state=1)
     fitted = fit(rows, 2)
@@ -70,15 +48,6 @@ def test_probabilities_say_how_far_clusters_overlap():
     between = np.abs(rows[:, 0] - 1.5) < 0.3
     assert sure[between].mean() < 0.8 < sure[~between].mean()
     assert abs(sure.mean() - nb.clustering_accuracy(fitted.labels_, y)) < 0.03
-
-
-def test_the_seed_alone_decides():
-    found = []
-    for state, seed in ((1, 0), (2, 0), (1, 7)):
-        np.random.seed(state)  # noqa: NPY002
-        found.append(fit(X, 6, seed=seed).predict_proba(X))
-    assert_array_equal(found[0], found[1])
-    assert np.abs(found[2] - found[0]).max() > 1e-3
 
 
 def test_valleys_make_clusters():
@@ -140,49 +109,6 @@ def test_pixels_get_a_network_if_there_are_many_clusters():
     assert fit(rows, 3).posterior_.kind == "quadratic"
 
 
-@FEW_STEPS
-def test_a_network_of_ones_own_is_copied_and_trained(tmp_path):
-    def network():
-        return nn.Sequential(nn.Linear(4, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 16))
-
-    own = network()
-    own[0].requires_grad_(False)
-    before = {name: tensor.clone() for name, tensor in own.state_dict().items()}
-    state = torch.get_rng_state()
-    fitted = fit(X, 3, network=own)
-    assert_array_equal(torch.get_rng_state(), state)
-    for name, tensor in own.state_dict().items():
-        assert_array_equal(tensor, before[name])
-    trained = fitted.posterior_.network.body.state_dict()
-    assert torch.equal(trained["0.weight"], before["0.weight"])  # frozen layers stay so
-    assert not torch.equal(trained["3.weight"], before["3.weight"])
-    assert not any(parameter.requires_grad for parameter in fitted.module_.parameters())
-    assert adjusted_rand_score(Y, fitted.labels_) > 0.8
-    fitted.save(tmp_path / "model")
-    assert_array_equal(nb.load(tmp_path / "model", network=network()).transform(X), fitted.transform(X))
-
-
-def test_an_objective_of_ones_own_trains_a_network_on_a_table():
-    fitted = fit(X, 3, objective=nb.MIM(1.0), max_iter=200, n_hidden=32)
-    assert fitted.kind_ == "table"
-    assert fitted.posterior_.kind == "network"
-    assert adjusted_rand_score(Y, fitted.labels_) > 0.9
-
-
-def test_a_table_needs_no_torch(tmp_path):
-    code = f"""
-import sys, numpy as np, neuralbayes as nb
-X = np.random.RandomState(0).normal(size=(60, 3)) + 9.0 * (np.arange(60) % 2)[:, None]
-fitted = nb.InformationClusterer(random_state=0).fit(X)
-fitted.save({str(tmp_path / "model")!r})
-loaded = nb.load({str(tmp_path / "model")!r})
-assert (loaded.predict(X, reject=0.05) >= -1).all() and loaded.n_clusters_ == 2
-loaded.update(X)
-assert "torch" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 def test_cuts_are_nested_and_that_into_the_clusters_is_the_labels():
     fitted = fit(X, 8)
     assert fitted.hierarchy_.shape == (7, 4)
@@ -198,23 +124,10 @@ def test_cuts_are_nested_and_that_into_the_clusters_is_the_labels():
             fitted.cut(k)
 
 
-def test_repeated_rows_do_not_make_clusters_depend_on_the_seed():
-    rows, y = load_wine(return_X_y=True)
-    twice = np.concatenate([rows, rows[np.random.RandomState(0).randint(len(rows), size=89)]])  # a third
-    found = [fit(twice, 3, seed=seed).labels_ for seed in range(3)]
-    assert min(adjusted_rand_score(found[0], other) for other in found[1:]) > 0.9
-    assert adjusted_rand_score(y, found[0][: len(y)]) > 0.8
-
-
 def test_one_row_that_is_repeated_very_often_is_a_cluster_and_hides_no_other():
     rows = np.concatenate([X, np.repeat(X[:1], 150, axis=0)])
     for seed in range(2):
         assert adjusted_rand_score(np.append(Y, np.full(150, 3)), fit(rows, seed=seed).labels_) > 0.95
-
-
-def test_constant_columns_change_nothing(clusterer):
-    wider = np.column_stack([X, np.full(300, 7.0), np.zeros(300)])
-    assert_allclose(fit(wider, 3).predict_proba(wider), clusterer.predict_proba(X), atol=1e-9)
 
 
 @pytest.mark.parametrize("n_clusters", [4, "auto"])
@@ -225,24 +138,6 @@ def test_a_number_that_stands_for_missing_ones_does_not_hide_the_clusters(n_clus
     fitted = fit(rows, n_clusters)
     assert fitted.n_clusters_ == 4
     assert adjusted_rand_score(y, fitted.labels_) > 0.9
-
-
-def test_columns_of_two_values_have_clusters():
-    y = np.arange(600) % 3
-    rows = np.random.RandomState(0).uniform(size=(600, 12)) < np.where(np.arange(12) // 4 == y[:, None], 0.9, 0.1)
-    for n_clusters in (3, "auto"):
-        fitted = fit(rows.astype(float), n_clusters)
-        assert fitted.n_clusters_ == 3
-        assert adjusted_rand_score(y, fitted.labels_) > 0.9
-    assert fit(rows[:, :2].astype(float)).n_clusters_ <= 4  # there are four different rows
-
-
-def test_fewer_rows_than_columns_have_clusters():
-    rows, y = np.random.RandomState(0).standard_normal((45, 80)), np.repeat([0, 1, 2], 15)
-    rows[y == 1, :20] += 3.0
-    rows[y == 2, 20:40] += 3.0
-    for n_clusters in (3, "auto"):
-        assert adjusted_rand_score(y, fit(rows, n_clusters).labels_) > 0.9
 
 
 def test_a_number_of_clusters_that_cannot_be_filled_is_said():
@@ -257,13 +152,6 @@ def test_a_number_of_clusters_that_cannot_be_filled_is_said():
     assert len(np.unique(fitted.labels_)) == 3
 
 
-@pytest.mark.parametrize("n_clusters", [1, 2, 5, "auto"])
-def test_a_handful_of_rows(n_clusters):
-    fitted = fit(X[:5], n_clusters)
-    assert fitted.predict_proba(X[:5]).shape == (5, fitted.n_clusters_)
-    assert np.isfinite(fitted.separation_).all()
-
-
 @pytest.mark.parametrize(
     ("settings", "rows", "words"),
     [
@@ -276,21 +164,3 @@ def test_a_handful_of_rows(n_clusters):
 def test_bad_settings_and_rows_are_named(settings, rows, words):
     with pytest.raises(ValueError, match=words):
         nb.InformationClusterer(**settings).fit(rows)
-
-
-CLASSIFIER = "the check takes whatever has predict_proba for a classifier, and asks it for classifier_tags"
-RANDOM = "k-means starts from rows drawn at random"
-FAIL = {
-    "check_estimator_sparse_array": CLASSIFIER,
-    "check_estimator_sparse_matrix": CLASSIFIER,
-    "check_sample_weight_equivalence_on_dense_data": RANDOM,
-    "check_sample_weight_equivalence_on_sparse_data": RANDOM,
-}
-
-
-@FEW_STEPS
-@parametrize_with_checks(
-    [nb.InformationClusterer(2, max_iter=4, n_components=2)], expected_failed_checks=lambda _: FAIL
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)

@@ -54,19 +54,6 @@ def test_known_classes_may_be_names(blobs, tmp_path, missing):
     assert not hasattr(clusterer.fit(X), "class_names_")
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps leave clusters empty
-def test_images_take_known_classes_too():
-    digits = nb.datasets.load("digits").train
-    images, y = digits.images[:400], np.asarray(digits.labels[:400])
-    known = few_of_each(y, 5)
-    network = nb.InformationClusterer(10, max_iter=160, n_hidden=64, random_state=0)
-    free = network.fit(images).labels_
-    clusterer = network.fit(images, known=known)
-    rest = known < 0
-    assert (clusterer.labels_[~rest] == known[~rest]).mean() > 0.9
-    assert (clusterer.labels_[rest] == y[rest]).mean() > nb.clustering_accuracy(free[rest], y[rest])
-
-
 def test_clusters_that_are_no_known_class_are_found(blobs):
     X, y = blobs
     labels = fit(X, known=few_of_each(y, 3, classes=[1, 3])).labels_
@@ -86,17 +73,6 @@ def test_auto_has_room_for_all_known_classes(blobs):
     known[2] = 44
     with pytest.raises(ValueError, match="known"):
         fit(X, known=known)
-
-
-def test_a_few_labels_of_overlapping_classes_help():
-    rng = np.random.RandomState(0)
-    # The visible clusters are halves along the second column; the classes are halves along the first.
-    X = rng.normal(size=(400, 2)) * [1.0, 0.5] + rng.choice([-2.0, 2.0], size=(400, 1)) * [0.0, 1.0]
-    y = (X[:, 0] > 0).astype(int)
-    known = few_of_each(y, 20)
-    rest = known < 0
-    assert adjusted_rand_score(y[rest], fit(X, 2).labels_[rest]) < 0.1
-    assert adjusted_rand_score(y[rest], fit(X, 2, known=known).labels_[rest]) > 0.5
 
 
 def test_links_are_kept_as_a_rule():
@@ -144,13 +120,6 @@ def test_a_sample_of_weight_five_counts_as_five(blobs, make):
     assert_allclose(clusterer.prior_, repeated.prior_, atol=0.02)
     assert clusterer.labels_[y == 2][0] == 0  # now the largest
     assert_allclose(clusterer.prior_, np.average(clusterer.predict_proba(X), axis=0, weights=weight), atol=1e-6)
-
-
-def test_auto_goes_by_the_weights(blobs):
-    X, y = blobs
-    weight = np.where(y < 2, 1.0, 1e-3)  # two blobs are almost absent
-    assert fit(X, "auto").n_clusters_ == 4
-    assert fit(X, "auto", sample_weight=weight).n_clusters_ == 2
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ from sklearn.base import clone
 from torch import nn
 
 import neuralbayes as nb
-from neuralbayes.clusters.merging import MARGIN
-from neuralbayes.data.sources import ArraySource
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps, empty clusters
 
@@ -72,26 +70,6 @@ def test_p_of_a_cluster_is_the_sum_over_its_states(digits, clusterer):
         assert len(np.unique(clusterer.cut(k))) <= k < clusterer.n_states_
 
 
-def test_auto_takes_the_smallest_number_that_is_nearly_the_best(digits):
-    clusterer = quick("auto", max_clusters=12, max_iter=60).fit(digits.images)
-    information = np.array(clusterer.selection_["information"])
-    assert clusterer.selection_["n_clusters"] == list(range(2, 13))
-    nearly = information >= information.max() - MARGIN * abs(information.max())
-    assert clusterer.n_clusters_ == np.flatnonzero(nearly)[0] + 2
-    assert (clusterer.verdict_, clusterer.stability_, clusterer.cluster_stability_) == ("segments", None, None)
-
-
-def test_images_of_all_kinds_are_the_same_images(digits, clusterer):
-    expected = clusterer.predict_proba(digits.images[:20])
-    for images in (
-        digits.images[:20].reshape(20, 8, 8),
-        digits.images[:20].reshape(20, 1, 8, 8),
-        digits.images[:20] / np.float32(255),
-        ArraySource(digits.images[:20]),
-    ):
-        assert_allclose(clusterer.predict_proba(images), expected, atol=1e-12)
-
-
 @pytest.mark.parametrize("own", [False, True])
 def test_the_seed_alone_decides(digits, own):
     """The result does not depend on the state of torch's generator, which stays unchanged."""
@@ -123,14 +101,6 @@ def test_a_network_of_ones_own_is_copied_trained_saved_and_loaded(digits, tmp_pa
     for wrong in (None, nn.Conv2d(1, 3, 3)):
         with pytest.raises(ValueError, match=r"`network`|does not fit its weights"):
             nb.load(tmp_path / "own", network=wrong)
-
-
-@pytest.mark.parametrize("n_clusters", [1, 2, 4])
-def test_a_handful_of_images_and_few_of_many(digits, n_clusters):
-    clusterer = quick(n_clusters).fit(digits.images[:4])
-    assert clusterer.predict_proba(digits.images[:4]).shape == (4, n_clusters)
-    assert np.isfinite(clusterer.separation_).all()
-    assert quick(n_clusters, max_samples=60).fit(digits.images[:200]).labels_.shape == (200,)
 
 
 def test_bad_images_and_settings_are_named(digits, clusterer):

@@ -76,12 +76,6 @@ def test_duplicated_rows_count_once():
     assert not labeler.disjoint_.any()
 
 
-def test_repeating_all_rows_changes_nothing_in_the_certificate():
-    X, _ = make_moons(300, random_state=0)
-    labeler = ManifoldLabeler(2, random_state=0).fit(np.repeat(X, 5, axis=0))
-    assert labeler.disjoint_.all()
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_outliers_of_heavy_tails_are_no_manifold(seed):
     rng = np.random.RandomState(seed)

@@ -1,12 +1,10 @@
 """Behaviour of MIMEncoder for users."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -14,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import neuralbayes as nb
 from neuralbayes.bayes import mutual_information
@@ -67,16 +64,6 @@ def test_information_grows_with_training_and_is_that_of_the_layers(fitted):
     assert long.n_states_ == [24, 16]
 
 
-def test_more_smoothness_makes_features_vary_less():
-    def slope(beta):
-        encoder = nb.MIMEncoder(hidden=(32,), beta=beta, max_epochs=60, learning_rate=0.01, random_state=0).fit(X)
-        near = X + 1e-4 * np.random.default_rng(0).normal(size=X.shape)
-        return np.abs(encoder.transform(near) - encoder.transform(X)).mean()
-
-    slopes = [slope(beta) for beta in (0.0, 1.0, 30.0)]
-    assert slopes[0] > 1.1 * slopes[1] > 1.2 * slopes[2]
-
-
 def test_p_zx_is_the_softmax_of_the_chosen_layer(fitted):
     assert_allclose(fitted.predict_proba(FRAME), softmax(fitted.transform(FRAME), axis=1))
     first = clone(fitted).set_params(layer=0).fit(FRAME)
@@ -86,22 +73,6 @@ def test_p_zx_is_the_softmax_of_the_chosen_layer(fitted):
     assert (last >= 0).all()
 
 
-def test_the_network_takes_rows_normalised_by_the_training_rows(fitted):
-    x = torch.from_numpy((X - fitted.mean_) / fitted.std_)
-    assert_allclose(fitted.module_.double()(x), fitted.transform(FRAME), rtol=1e-6, atol=1e-9)
-    fitted.module_.float()
-    assert not any(p.requires_grad for p in fitted.module_.parameters())
-
-
-def test_batch_statistics_are_those_of_the_final_weights():
-    """After a single step, running averages would still be at their initial values."""
-    encoder = nb.MIMEncoder(hidden=(16,), max_epochs=1, random_state=0).fit(X)
-    linear, norm = encoder.module_[0], encoder.module_[1]
-    before = linear(torch.from_numpy((X - encoder.mean_) / encoder.std_).float())
-    assert_allclose(norm.running_mean, before.mean(0), atol=1e-5)
-    assert_allclose(norm.running_var, before.var(0), rtol=1e-4)
-
-
 def test_standardising_makes_units_of_columns_irrelevant():
     scaled = X * np.array([1e-6, 1e6, 1, 1, 1, 1, 1]) + 1000
     one, other = (nb.MIMEncoder(hidden=(16,), random_state=0).fit_transform(rows) for rows in (X, scaled))
@@ -109,41 +80,6 @@ def test_standardising_makes_units_of_columns_irrelevant():
     encoder = nb.MIMEncoder(hidden=(16,), standardize=False, random_state=0).fit(scaled)
     assert_allclose(encoder.std_, encoder.std_[0])
     assert_allclose(np.square((scaled - encoder.mean_) / encoder.std_).mean(), 1.0)
-
-
-def test_the_same_random_state_gives_the_same_features_and_leaves_generators_alone():
-    torch.manual_seed(7)
-    np.random.seed(7)  # noqa: NPY002
-    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
-    make = nb.MIMEncoder((16,), max_epochs=2, random_state=3)
-    first = make.fit_transform(X)
-    assert_array_equal(torch.get_rng_state(), before[0])
-    assert_array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
-    torch.manual_seed(8)
-    assert_array_equal(clone(make).fit_transform(X), first)
-    assert not np.array_equal(clone(make).set_params(random_state=4).fit_transform(X), first)
-
-
-def test_batches_of_rows_give_the_features_of_all(fitted):
-    rows = np.random.default_rng(2).normal(size=(5000, 7))
-    encoder = nb.MIMEncoder(hidden=(24, 16), max_epochs=1, random_state=0).fit(rows)
-    whole = encoder.transform(rows)
-    assert whole.dtype == np.float64
-    single = np.vstack([encoder.transform(rows[i : i + 1]) for i in range(0, 5000, 500)])
-    assert_allclose(whole[::500], single, atol=1e-9)
-    low = encoder.transform(rows.astype(np.float32))
-    assert low.dtype == np.float32
-    assert_allclose(low, whole, atol=1e-4)
-
-
-def test_pipeline_names_and_frames(fitted):
-    y = X[:, 0] > 0
-    pipeline = make_pipeline(nb.MIMEncoder((16,), random_state=0), LogisticRegression()).fit(FRAME, y)
-    assert pipeline.score(FRAME, y) > 0.8
-    out = clone(fitted).set_output(transform="pandas").fit_transform(FRAME)
-    assert list(out.columns) == [f"mimencoder{i}" for i in range(16)] == list(fitted.get_feature_names_out())
-    assert list(fitted.feature_names_in_) == list("abcdefg")
-    assert fitted.n_features_in_ == 7
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -181,23 +117,3 @@ def test_a_collapse_is_reported_with_a_remedy():
 def test_wrong_parameters_are_named(params, message):
     with pytest.raises(ValueError, match=message):
         nb.MIMEncoder(**params).fit(X)
-
-
-def test_a_loaded_model_is_the_saved_one(fitted, tmp_path):
-    fitted.save(tmp_path / "model")
-    state = torch.get_rng_state()
-    loaded = nb.load(tmp_path / "model")
-    assert_array_equal(torch.get_rng_state(), state)
-    assert_array_equal(loaded.transform(FRAME), fitted.transform(FRAME))
-    assert_array_equal(loaded.mutual_information_, fitted.mutual_information_)
-    assert loaded.get_params() == fitted.get_params()
-    assert loaded.loss_curve_ == fitted.loss_curve_
-    assert list(loaded.get_feature_names_out()) == list(fitted.get_feature_names_out())
-    assert_array_equal(pickle.loads(pickle.dumps(fitted)).transform(FRAME), fitted.transform(FRAME))  # noqa: S301
-    clone(loaded).set_params(max_epochs=1).fit(FRAME)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([nb.MIMEncoder(max_epochs=4), nb.MIMEncoder((32,), standardize=False, beta=0.0, max_epochs=2)])
-def test_scikit_learn(estimator, check):
-    check(estimator)

@@ -1,7 +1,6 @@
 """MIMEncoder on images: a convolutional encoder with the same interface."""
 
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import neuralbayes as nb
-from neuralbayes.data.sources import ArraySource
 
 X = np.random.default_rng(0).normal(size=(30, 2))
 
@@ -42,15 +40,6 @@ def test_images_become_vectors(of_images):
     assert of_images.image_shape_ == [24, 22, 3]
     assert of_images.n_features_in_ == 24 * 22 * 3
     assert of_images.n_iter_ == len(of_images.loss_curve_) == 1
-
-
-def test_images_in_every_form_and_as_frames(of_images):
-    new = images(4, seed=1)
-    expected = of_images.transform(new)
-    for form in (ArraySource(new), torch.from_numpy(new), new.transpose(0, 3, 1, 2), new / np.float32(255)):
-        assert_allclose(of_images.transform(form), expected, atol=1e-5)
-    frames = pickle.loads(pickle.dumps(of_images)).set_output(transform="pandas")  # noqa: S301
-    assert_allclose(frames.transform(new), expected)
 
 
 def test_grey_images_and_a_layer_between():

@@ -21,7 +21,6 @@ from neuralbayes.system.files import read_tensors, write_tensors
 X, _ = toys.make_moons(300, random_state=0)
 BLOBS = np.random.default_rng(0).normal(size=(60, 2)) + 8 * (np.arange(60) % 2)[:, None]
 ROWS = {"labeler": pd.DataFrame(X, columns=["a", "b"]), "clusterer": pd.DataFrame(BLOBS, columns=["a", "b"])}
-PARTS = {"module_", "frame_", "posterior_", "typicality_"}
 
 
 @pytest.fixture(scope="module")
@@ -70,26 +69,6 @@ def refused(folder, words="does not fit its weights", **settings):
         load(folder, **settings)
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_a_loaded_model_is_the_saved_one(saved, models, name):
-    fitted, loaded = models[name], load(saved(name))
-    assert_array_equal(loaded.transform(ROWS[name]), fitted.transform(ROWS[name]))
-    assert_array_equal(loaded.coordinates(ROWS[name]), fitted.coordinates(ROWS[name]))
-    assert loaded.get_params() == fitted.get_params()
-    assert vars(loaded).keys() == vars(fitted).keys()
-    for attribute in {*vars(fitted)} - PARTS:
-        assert_array_equal(getattr(loaded, attribute), getattr(fitted, attribute))
-    if name == "clusterer":
-        assert_array_equal(loaded.predict(ROWS[name], reject=0.1), fitted.predict(ROWS[name], reject=0.1))
-
-
-def test_a_loaded_model_can_be_saved_and_fitted_again(saved, tmp_path):
-    loaded = load(saved("labeler"))
-    loaded.save(tmp_path / "copy")
-    assert_array_equal(load(tmp_path / "copy").labels_, loaded.labels_)
-    loaded.fit(X)
-
-
 def test_saving_again_replaces_the_model_and_leaves_no_stale_files(saved, models):
     folder = saved("labeler")
     for name in ("weights-0123456789abcdef.safetensors", ".weights.x1.tmp.safetensors", ".model.x2.tmp.json"):
@@ -129,6 +108,7 @@ def test_a_missing_or_damaged_model_is_named(saved, tmp_path):
         ({"format": 3, "library": "0.2.0"}, "has format 3 of version 0.2.0, but .* fit the model again"),
         ({"estimator": "os.system"}, "names the estimator 'os.system'"),
         ({"weights": "../../etc/passwd"}, "missing or damaged"),
+        ({"weights": "x" * 300}, "missing or damaged"),
         ({"attributes": {}}, "does not fit its weights"),
         ({"params": {"shell": "rm"}}, "does not fit its weights"),
         ({"params": []}, "does not fit its weights"),
@@ -181,36 +161,19 @@ def test_attributes_that_hold_something_else_are_refused(saved, model, name):
         refused(folder)
 
 
-@pytest.mark.parametrize("name", ["n_iter_", "loss_curve_", "n_dimensions_"])
-def test_a_missing_attribute_is_named(saved, name):
-    folder = saved("labeler")
-    edit(folder, attributes={k: v for k, v in description(folder)["attributes"].items() if k != name})
-    refused(folder, name)
-
-
 DAMAGED = [
     ("labeler", "prior_", lambda t: torch.ones(5)),
-    ("labeler", "separation_", lambda t: t * float("nan")),
     ("labeler", "disjoint_", lambda t: torch.ones(2)),
     ("labeler", "labels_", lambda t: t + 7),
-    ("labeler", "labels_", lambda t: t - 5),
     ("labeler", "module_.head", lambda t: t * float("inf")),
-    ("labeler", "module_.phase", lambda t: t[:1]),
     ("encoder", "mean_", lambda t: torch.ones(3)),
-    ("encoder", "std_", lambda t: torch.ones(2, 1)),
     ("encoder", "mutual_information_", lambda t: torch.ones(3)),
-    ("clusterer", "frame_.center", lambda t: t[:1]),
     ("clusterer", "frame_.basis", lambda t: t * float("nan")),
     ("clusterer", "frame_.lower", lambda t: t + 1e9),
     ("clusterer", "posterior_.offsets", lambda t: t * float("inf")),
-    ("clusterer", "posterior_.roots", lambda t: t[:1]),
     ("clusterer", "typicality_.0.scores", lambda t: t.flip(0)),
-    ("clusterer", "typicality_.1.reference", lambda t: t[:-1]),
-    ("clusterer", "typicality_.2.center", lambda t: t * float("nan")),
     ("clusterer", "hierarchy_", lambda t: t[:0]),
-    ("clusterer", "hierarchy_", lambda t: t - 5),
     ("clusterer", "states_", lambda t: t + 12),
-    ("clusterer", "states_", lambda t: t[:-1]),
     ("clusterer", "membership_", lambda t: t[:1]),
     ("clusterer", "cluster_stability_", lambda t: t[:1]),
     ("clusterer", "reservoir_", lambda t: t[:, :1]),
@@ -270,24 +233,3 @@ def test_what_is_loaded_is_what_was_fitted_whatever_the_parameters_say_since(tmp
     assert loaded.random_state is None
     assert "MIM" in loaded.objective  # as text, because only training needs it
     refused(tmp_path / "model", "`network`", network=nn.Linear(2, 3) if fitted is None else None)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_network_of_ones_own_may_hold_infinity_but_no_nan(tmp_path):
-    class Masked(nn.Linear):
-        def __init__(self):
-            super().__init__(2, 3)
-            self.register_buffer("mask", torch.tensor([0.0, float("-inf")]))
-
-    with_network(network=Masked()).fit(BLOBS).save(tmp_path)
-    assert load(tmp_path, network=Masked()).n_clusters_ == 2
-    with_weights(tmp_path, lambda tensors: tensors["posterior_.body.mask"].fill_(float("nan")))
-    refused(tmp_path, r"body\.mask' must be finite", network=Masked())
-
-
-@pytest.mark.parametrize("make", [nb.ManifoldLabeler, nb.InformationClusterer])
-def test_a_refit_forgets_all_that_the_earlier_fit_found(make):
-    clusterer = make("auto", n_hidden=8, random_state=0).fit(ROWS["clusterer"])
-    clusterer.set_params(n_clusters=2).fit(BLOBS)
-    assert vars(clusterer).keys() == vars(make(2, n_hidden=8, random_state=0).fit(BLOBS)).keys()
-    assert not hasattr(clusterer, "selection_")

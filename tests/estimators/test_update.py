@@ -1,7 +1,6 @@
 """New samples for a fitted InformationClusterer."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.cluster.hierarchy import is_valid_linkage
@@ -85,11 +84,8 @@ def test_an_updated_model_is_saved_loaded_and_updated_again(fitted, tmp_path):
     assert (again.predict(X) == before).mean() > 0.99
 
 
-def test_one_sample_is_enough_and_max_clusters_is_a_limit(fitted):
-    X, folder = fitted
-    clusterer = nb.load(folder).set_params(max_clusters=3)
-    assert clusterer.update(X[:1]).labels_.shape == (1,)
-    assert clusterer.update(blobs(400, seed=1)[0]).n_clusters_ == 3
+def test_max_clusters_is_a_limit(fitted):
+    assert nb.load(fitted[1]).set_params(max_clusters=3).update(blobs(400, seed=1)[0]).n_clusters_ == 3
 
 
 def test_a_single_cluster_may_get_a_second():
@@ -117,16 +113,6 @@ def test_networks_are_updated_too():
     embedded.update(X)
     assert embedded.n_clusters_ == 4
     assert (embedded.typicality(X) <= 0.1).mean() < 0.2
-
-
-@pytest.mark.parametrize("far", [False, True])
-def test_typicality_of_data_frames_and_of_numbers_far_from_zero_stays(far):
-    X, _ = blobs(300, (0, 1, 2))
-    rows = X + 1e8 if far else pd.DataFrame(X, columns=["a", "b"]).assign(kind=np.where(X[:, 0] > 4, "x", "y"))
-    clusterer = nb.InformationClusterer(3, random_state=0).fit(rows)
-    before = clusterer.typicality(rows)
-    after = clusterer.update(rows[:3]).typicality(rows)
-    assert np.corrcoef(before, after)[0, 1] > 0.97
 
 
 @pytest.mark.filterwarnings(QUICK)

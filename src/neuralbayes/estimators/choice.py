@@ -16,23 +16,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Method = Literal["auto", "manifolds", "information"]
+Verdict = Literal["disjoint", "clusters", "segments", "none"]
 
-WHOLE_SHARE, FEW_ROWS = 0.5, 20
-"""Least share, and number, of rows without missing numbers for which manifolds are certified."""
+WHOLE_SHARE, FEW_ROWS = 0.5, 20  # least share, and number, of rows without missing numbers to certify manifolds
 
 
 @dataclass(frozen=True)
 class Settings:
     """What was asked for, apart from the data; as in :func:`neuralbayes.cluster`.
 
-    Attributes
-    ----------
-    known : array-like or None
-        Known classes of the samples.
-    answers : tuple of str
-        Columns that hold known classes, which do not describe clusters.
-    function : callable or None
-        The user's function that computes features.
+    `known` are classes of samples, from the columns `answers`, which do not describe clusters, and `function` is the
+    user's function that computes features.
     """
 
     n_clusters: int | Literal["auto"] = "auto"
@@ -56,20 +50,51 @@ def fit_points(points: Points, settings: Settings) -> tuple[Any, list[str]]:
     """The fitted estimator, and what a person should know about the fit."""
     notes: list[str] = []
     model = None
+    free = points.noun == "row" and settings.known is None and settings.reject is None
+    if settings.method == "manifolds" and not free:
+        raise ValueError("`method` must not be 'manifolds' for images and texts, nor with `known` or `reject`")
     with noting(notes):
-        if (
-            points.noun == "row"
-            and settings.known is None
-            and settings.reject is None
-            and settings.method != "information"
-        ):
+        if free and settings.method != "information":
             model = _certified(points, settings)
-        elif settings.method == "manifolds":
-            raise ValueError("`method` must not be 'manifolds' for images and texts, nor with `known` or `reject`")
         model = _clustered(points, settings) if model is None else model
     if settings.reject is not None:
         model.typicality_.check_level(settings.reject)
     return model, notes
+
+
+def verdict_of(model: Any) -> Verdict:
+    """What the clusters of a fitted estimator are."""
+    if model.n_clusters_ == 1:
+        return "none"
+    if hasattr(model, "disjoint_"):
+        return "disjoint" if model.disjoint_.all() else "segments"
+    found: Verdict = model.verdict_
+    return found
+
+
+def sentence_of(points: Points, settings: Settings, model: Any) -> str:
+    """The verdict in one sentence."""
+    n, noun, verdict = model.n_clusters_, points.noun, verdict_of(model)
+    if n == 1 and points.columns and not any(column.used for column in points.columns):
+        return "One cluster: all rows are equal in the columns that can be used."
+    if n == 1 and settings.n_clusters == 1:
+        return "One cluster, as asked for."
+    if n == 1 and hasattr(model, "disjoint_"):
+        return "No disjoint manifolds: one cluster."
+    if n == 1:
+        return f"One cluster: no division of the {noun}s is repeatable."
+    filled = len(np.unique(model.labels_))
+    if filled < n:
+        return f"{filled} clusters hold all {noun}s, not the {n} asked for: too many {noun}s are equal or similar."
+    if verdict == "disjoint":
+        return f"{n} disjoint manifolds, certified: no path of neighbouring {noun}s leads from one to another."
+    stability = getattr(model, "stability_", None)
+    halves = "" if stability is None else f" Two halves of the data agree to {100 * stability:.0f} %."
+    if verdict == "clusters":
+        return f"{n} clusters with valleys of low density between them.{halves}"
+    if getattr(model, "kind_", "") == "images":
+        return f"{n} clusters of images. Whether there are gaps between them was not tested."
+    return f"{n} segments of a continuum: no gaps between them were confirmed.{halves}"
 
 
 def _certified(points: Points, settings: Settings) -> Any:
@@ -77,10 +102,10 @@ def _certified(points: Points, settings: Settings) -> Any:
     from neuralbayes.estimators.manifold_labeler import ManifoldLabeler
 
     must = settings.method == "manifolds"
-    if not points.columns or isinstance(points.X, np.ndarray):
-        if not isinstance(points.X, np.ndarray):
-            return None  # sparse
+    if isinstance(points.X, np.ndarray):
         return _if_certified(ManifoldLabeler(standardize=False, **settings.parameters()), points.X, must)
+    if not points.columns:
+        return None  # sparse
     from neuralbayes.data.vectorizer import TableVectorizer
 
     frame, kinds = points.frame, points.recipe["kinds"]

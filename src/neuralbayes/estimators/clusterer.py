@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from neuralbayes.estimators.inputs import (
@@ -33,15 +34,25 @@ Array = NDArray[Any]
 TYPICAL_OF, N_TYPICAL = 10_000, 5
 """Number of rows, drawn at random, among which `fit` ranks the most typical ones, and how many it keeps per cluster."""
 
+POSITIVE = Interval(Integral, 1, None, closed="left")
+
+CONSTRAINTS: dict[str, list[Any]] = {
+    "n_clusters": [POSITIVE, StrOptions({"auto"})],
+    "n_neighbors": [POSITIVE],
+    "max_samples": [Interval(Integral, 2, None, closed="left")],
+    "max_clusters": [Interval(Integral, 2, None, closed="left")],
+    "vectorizer": [HasMethods(["fit", "transform", "get_feature_names_out", "state"]), None],
+    "random_state": ["random_state"],
+    "device": [str],
+    "verbose": ["verbose"],
+}
+"""Constraints of the parameters that clusterers share."""
+
 
 class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SavingMixin, BaseEstimator):  # type: ignore[misc]
-    """A clusterer with p(z|x).
+    """A clusterer with p(z|x). A subclass defines `_points` and `_logits`, and calls `_keep` in `fit`."""
 
-    A subclass defines `_points` and `_logits`, and calls `_keep` in `fit`.
-    """
-
-    _block: ClassVar[int] = 2000
-    """Samples that are read at once."""
+    _block: ClassVar[int] = 2000  # samples that are read at once
 
     def _points(self, samples: Any) -> Array:
         """Coordinates of some samples, as `read` returns them: (n, ...) -> (n, n_dimensions_)."""
@@ -52,74 +63,30 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         raise NotImplementedError
 
     def transform(self, X: Rows) -> Array:
-        """Return the logits of p(z|x).
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_clusters_)
-        """
+        """Logits of p(z|x): (n_samples, n_clusters_), from samples like those of `fit`."""
         check_is_fitted(self)
         return self._of_logits(lambda logits: logits, self._samples(X))
 
     def predict_proba(self, X: Rows) -> Array:
-        """Return p(z|x), the probability of each cluster.
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_clusters_); rows sum to 1.
-        """
+        """p(z|x), the probability of each cluster: (n_samples, n_clusters_), from samples like those of `fit`."""
         check_is_fitted(self)
         return self._of_logits(lambda logits: softmax(logits, axis=1), self._samples(X))
 
     def predict(self, X: Rows) -> NDArray[np.int64]:
-        """Return the most probable cluster of each sample.
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """The most probable cluster of each sample: (n_samples,), from samples like those of `fit`."""
         check_is_fitted(self)
         return self._labels(self._samples(X))
 
     def coordinates(self, X: Rows) -> Array:
-        """Return the coordinates in which the clusters are found.
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_dimensions_)
-        """
+        """The coordinates in which the clusters are found: (n_samples, n_dimensions_)."""
         check_is_fitted(self)
         samples = self._samples(X)
         return np.concatenate([self._points(read(samples, rows)) for rows in self._blocks(n_rows(samples))])
 
     def score(self, X: Rows, y: object = None) -> float:
-        """Return the mean Jensen-Shannon divergence between a cluster and the rest on `X`: log 2 minus the DML loss.
+        """Mean Jensen-Shannon divergence between a cluster and the rest on `X`: log 2 minus the DML loss.
 
-        Parameters
-        ----------
-        X : as in `fit`
-        y : ignored
-
-        Returns
-        -------
-        float
-            In nats, from 0 to log 2. Higher is better. It is 0 if there is a single cluster.
+        It is in nats, from 0 to log 2; higher is better. With a single cluster it is 0.
         """
         from neuralbayes.clusters.merging import divergence
 
@@ -131,18 +98,18 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         Parameters
         ----------
         X : DataFrame or array-like of shape (n_samples, n_columns), optional
-            The fitted rows or new rows, with any columns (numbers, text, booleans, dates, missing cells), including
-            columns that were not fitted. If the fitted columns are missing, the rows must be the fitted rows in the
-            same order. Without `X`, and for images, only what `fit` has kept is known.
+            The fitted rows or new rows, with any columns, including columns that were not fitted. If the fitted columns
+            are missing, the rows must be the fitted rows in the same order. Without `X`, and for images, only what
+            `fit` has kept is known.
 
         Returns
         -------
         DataFrame
             One row per cluster: the "size", the "share" and the "typical" rows. With `X`, also a "name", the "claims"
-            that it makes with the shares of rows of which they are true, all "differences" from the rest (the most
-            informative first), a "rule" of at most three conditions with its "precision" and "recall", and the
-            "borderline" rows, whose second most probable cluster is close. Rows are identified by the index of the
-            frame, a column of ids or names, or their number.
+            that it makes with the shares of rows of which they are true, all "differences" from the rest, a "rule" of
+            at most three conditions with its "precision" and "recall", and the "borderline" rows, whose second most
+            probable cluster is close. Rows are identified by the index of the frame, a column of ids or names, or their
+            number.
 
         Examples
         --------
@@ -158,12 +125,11 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         from neuralbayes.explain.description import describe
 
         check_is_fitted(self)
-        k = self.n_clusters_
         if X is None:
-            sizes = np.bincount(self.labels_, minlength=k)
+            sizes = np.bincount(self.labels_, minlength=self.n_clusters_)
             typical = [rows[rows >= 0].tolist() for rows in self.prototypes_]
-            kept = {"size": sizes, "share": sizes / len(self.labels_), "typical": typical}
-            return pd.DataFrame(kept, index=pd.RangeIndex(k, name="cluster"))
+            frame = pd.DataFrame({"size": sizes, "share": sizes / len(self.labels_), "typical": typical})
+            return frame.rename_axis("cluster")
         if self.image_shape_ is not None:
             raise ValueError("`X` must be None for images, which have no columns to describe clusters by")
         frame = named_frame(self, X)
@@ -175,7 +141,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
             )
         p_zx = None if rows is None else self.predict_proba(rows)
         labels = self.labels_ if p_zx is None else p_zx.argmax(axis=1)
-        return describe(frame, labels, n_clusters=k, proba=p_zx, fitted=column_names(self)).to_frame()
+        return describe(frame, labels, n_clusters=self.n_clusters_, proba=p_zx, fitted=column_names(self)).to_frame()
 
     def _keep(
         self,
@@ -186,16 +152,17 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         weight: Array | None = None,
         named: NDArray[np.int64] | None = None,
     ) -> NDArray[np.intp]:
-        """Label the samples, keep labels, prior and the most typical rows, and return the clusters sorted by size.
-
-        The caller sorts its parameters in this order afterwards. Clusters in `named` keep their numbers.
-        """
+        """Keep labels, prior and typical rows; returns the clusters by size, the order that parameters are to have."""
         labels, total = np.empty(n_rows(samples), np.int64), np.zeros(n_clusters)
         for rows in self._blocks(len(labels), verbose):
             p_zx = softmax(self._logits(read(samples, rows)), axis=1)
             total += p_zx.sum(axis=0) if weight is None else weight[rows] @ p_zx
             labels[rows] = p_zx.argmax(axis=1)
-        order = largest_first(total, named)
+        order = np.argsort(-total, kind="stable")  # the largest first; those in `named` keep their numbers
+        if named is not None and len(named):
+            others = order[~np.isin(order, named)]
+            order = np.arange(n_clusters)
+            order[~np.isin(order, named)] = others
         self.n_clusters_ = n_clusters
         self.labels_ = np.argsort(order)[labels]
         self.prior_ = total[order] / (len(labels) if weight is None else weight.sum())
@@ -238,39 +205,21 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
                 display.advance(samples=len(rows))
 
     def _checks(self) -> dict[str, bool]:
-        n, k, p, shape = len(self.labels_), self.n_clusters_, self.n_features_in_, self.image_shape_
-        names: Any = getattr(self, "feature_names_in_", None)
+        n, k = len(self.labels_), self.n_clusters_
         vectorizer: Any = getattr(self, "vectorizer_", None)
-        return {
+        return super()._checks() | {
             "n_clusters_": is_count(k),
-            "n_features_in_": is_count(p),
-            "image_shape_": shape is None or (is_list(shape, is_count) and len(shape) == 3 and math.prod(shape) == p),
             "labels_": is_array(self.labels_, "i", None, low=0, high=k - 1),
             "prior_": is_array(self.prior_, "f", k),
             "separation_": is_array(self.separation_, "f", k),
             "prototypes_": is_array(self.prototypes_, "i", k, None, low=-1, high=n - 1),
             "n_dimensions_": is_count(self.n_dimensions_),
             "selection_": is_table(getattr(self, "selection_", {})),
-            "feature_names_in_": names is None or (len(names) == p and all(isinstance(name, str) for name in names)),
-            "vectorizer_": vectorizer is None or len(vectorizer.get_feature_names_out()) == p,
+            "loss_curve_": is_list(self.loss_curve_),
+            "n_iter_": is_count(self.n_iter_),
+            "vectorizer_": vectorizer is None or len(vectorizer.get_feature_names_out()) == self.n_features_in_,
         }
 
     @property
     def _n_features_out(self) -> int:
         return int(self.n_clusters_)
-
-
-def largest_first(sizes: Array, named: NDArray[np.int64] | None = None) -> NDArray[np.intp]:
-    """Clusters sorted by their size, the largest first; those in `named` keep their numbers.
-
-    Examples
-    --------
-    >>> largest_first(np.array([0.1, 0.6, 0.3])), largest_first(np.array([0.1, 0.6, 0.3]), np.array([0]))
-    (array([1, 2, 0]), array([0, 1, 2]))
-    """
-    order = np.argsort(-sizes, kind="stable")
-    if named is not None and len(named):
-        others = order[~np.isin(order, named)]
-        order = np.arange(len(order))
-        order[~np.isin(order, named)] = others
-    return order

@@ -7,8 +7,6 @@ import io
 import json
 import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -30,20 +28,14 @@ from neuralbayes.estimators.saving import DESCRIPTION, load
 from neuralbayes.features.encoder import MAX_FEATURES, ImageEncoder, flat_state
 from neuralbayes.system.files import atomic_write
 
-MOST = 1 << 20
-"""Maximum batch size of a program."""
+MOST, COMPARED = 1 << 20, 20
+"""Maximum batch size of a program, and number of samples for the comparison with the original."""
 
 TOLERANCE, OF_FEATURES = 1e-5, 1e-4
 """Maximum error of a probability, and of a feature relative to the largest one or to 1."""
 
-EQUAL = 1e-5
-"""Scores that differ by less count as equal, because distances in float32 have such rounding errors."""
-
-SAME = 0.05
-"""Rows closer than this, in units of the shortest distance that counts, are equal up to rounding."""
-
-COMPARED = 20
-"""Number of samples for the comparison with the original."""
+EQUAL, SAME = 1e-5, 0.05
+"""Differences of scores, and distances of rows in units of the shortest one that counts, that are due to rounding."""
 
 RESIZING = "scaled by Pillow to cover (H, W) by the mean over areas (BOX), then cropped to the middle"
 
@@ -67,12 +59,8 @@ def export(
     -------
     dict of str to str
         The metadata of the program, which an ONNX file contains: "model", "input", "output", the "columns" as JSON, the
-        "resizing" of images, and the "difference", the largest from the original on random samples.
-
-    Raises
-    ------
-    ValueError
-        If the difference is too large. Nothing is written then.
+        "resizing" of images, and the "difference", the largest from the original on random samples. If it is too
+        large, nothing is written and a ValueError raised.
 
     Notes
     -----
@@ -121,8 +109,7 @@ def export(
         "resizing": RESIZING if kind == "images" else "none",
     }
     with atomic_write(path) as temporary:
-        with _quiet():
-            found = _written(program, example, temporary, to, kind, outputs, described)
+        found = _written(program, example, temporary, to, kind, outputs, described)
         largest = 0.0
         for got, right, allowed in zip(found, expected, tolerance, strict=True):
             difference = float(np.abs(got.astype(np.float64) - right).max())
@@ -242,57 +229,33 @@ def _expected(clusterer: Any) -> tuple[NDArray[Any], list[NDArray[Any]]]:
 
 
 def _written(
-    program: nn.Module,
-    example: NDArray[Any],
-    path: Path,
-    to: str,
-    kind: str,
-    outputs: list[str],
-    metadata: dict[str, str],
+    program: nn.Module, example: NDArray[Any], path: Path, to: str, kind: str, outputs: list[str], about: dict[str, str]
 ) -> list[NDArray[Any]]:
     """Write a program, and run it on the example."""
-    first = (torch.from_numpy(example[:2]),)
-    shapes = ({0: torch.export.Dim("n_samples", min=1, max=MOST)},)
-    if to == "torch":
-        buffer = io.BytesIO()  # torch's file writer kills the process on a full disk
-        torch.export.save(torch.export.export(program, first, dynamic_shapes=shapes), buffer)
-        path.write_bytes(buffer.getbuffer())
-        given = torch.export.load(path).module()(torch.from_numpy(example))
-        return [one.detach().numpy() for one in (given if isinstance(given, tuple) else (given,))]
-    missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if find_spec(name) is None]
+    missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if to == "onnx" and find_spec(name) is None]
     if missing:
         raise ImportError(f"ONNX needs {', '.join(missing)}: pip install 'neuralbayes[export]'")
-    torch.onnx.export(
-        program,
-        first,
-        str(path),
-        input_names=[kind],
-        output_names=outputs,
-        dynamic_shapes=shapes,
-        dynamo=True,
-        external_data=False,
-        verbose=False,
-    )
+    first = (torch.from_numpy(example[:2]),)
+    shapes = ({0: torch.export.Dim("n_samples", min=1, max=MOST)},)
+    options: dict[str, Any] = {"input_names": [kind], "output_names": outputs, "dynamic_shapes": shapes}
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # the messages of torch's exporters
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if to == "torch":
+                buffer = io.BytesIO()  # torch's file writer kills the process on a full disk
+                torch.export.save(torch.export.export(program, first, dynamic_shapes=shapes), buffer)
+                path.write_bytes(buffer.getbuffer())
+                given = torch.export.load(path).module()(torch.from_numpy(example))
+                return [one.detach().numpy() for one in (given if isinstance(given, tuple) else (given,))]
+            torch.onnx.export(program, first, str(path), dynamo=True, external_data=False, verbose=False, **options)
+    finally:
+        logging.disable(disabled)
     onnx = import_module("onnx")
     made = onnx.load(str(path), load_external_data=False)
-    onnx.helper.set_model_props(made, metadata)
+    onnx.helper.set_model_props(made, about)
     onnx.save(made, str(path))
     session = import_module("onnxruntime").InferenceSession(str(path), providers=["CPUExecutionProvider"])
     found: list[NDArray[Any]] = session.run(None, {kind: example})
     return found
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Hide the messages of torch's exporters."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
-    levels = [logger.level for logger in loggers]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
-        try:
-            yield
-        finally:
-            for logger, level in zip(loggers, levels, strict=True):
-                logger.setLevel(level)

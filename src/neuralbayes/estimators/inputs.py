@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import assert_all_finite, get_tags
-from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import validate_data
 
 from neuralbayes.data.columns import as_frame, is_frame
@@ -25,27 +24,21 @@ Rows = ImageSource | ArrayLike
 Samples: TypeAlias = NDArray[Any] | sp.csr_array | ImageSource
 """Checked inputs."""
 
-VECTORIZER = HasMethods(["fit", "transform", "get_feature_names_out", "state"])
-"""Constraint of the parameter `vectorizer`: a :class:`neuralbayes.TableVectorizer`, which is imported when needed."""
 
 LARGEST = 1e150
 
-NUMBERS = 2**18
-"""Numbers per check; they stay in the cache of a core for the second pass."""
+NUMBERS, BLOCK = 2**18, 2000
+"""Numbers per check, which stay in the cache of a core for the second pass, and rows per check of lengths."""
 
 HALF_EXPONENT = 0x7C00
 """Exponent bits of a float16, which are all set in NaN and infinity."""
-
-BLOCK = 2000
-"""Rows per check of lengths."""
 
 
 def as_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """Validate `X` as finite floating-point rows (n_samples, n_features), and record or check its columns.
 
-    The floating-point type is kept. A memory-mapped array is not copied, but checked one block at a time. `fit`
-    (`reset`) requires at least two rows. Data frames are converted to numbers if the estimator has a vectorizer. Rows
-    are a csr_array if `X` is sparse and the tags of the estimator allow it, else an ndarray.
+    The floating-point type is kept, and a memory-mapped array is not copied. `fit` (`reset`) requires two rows.
+    Rows are a csr_array if `X` is sparse and the tags of the estimator allow it, else an ndarray.
     """
     sparse = sp.issparse(X) and get_tags(estimator).input_tags.sparse
     checked = validate_data(
@@ -121,10 +114,9 @@ def read(samples: Samples, indices: NDArray[np.int64]) -> Any:
 
 
 def vectorized(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
-    """`X` as a data frame of numbers if `estimator` has or needs a vectorizer, which is fitted with `reset`; else `X`.
+    """`X` as a data frame of numbers if `estimator` has or, with `reset`, needs a vectorizer; else `X`.
 
-    The parameter `vectorizer` is a TableVectorizer, None, or "auto", which makes one for data frames that contain more
-    than finite numbers.
+    The parameter "auto" makes one for data frames that contain more than finite numbers.
     """
     if reset:
         vectorizer = getattr(estimator, "vectorizer", None)

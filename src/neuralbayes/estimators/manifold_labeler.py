@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from torch import nn
 
 from neuralbayes.bayes import LOG_2
-from neuralbayes.estimators.clusterer import Array, Clusterer
-from neuralbayes.estimators.inputs import VECTORIZER, as_rows
+from neuralbayes.estimators.clusterer import CONSTRAINTS, POSITIVE, Array, Clusterer
+from neuralbayes.estimators.inputs import as_rows
 from neuralbayes.estimators.saving import Arrays, filled, is_array, is_count, is_list, is_number
 from neuralbayes.manifolds.certificate import certified, select
 from neuralbayes.manifolds.descent import fit_states, single_state
@@ -79,15 +79,13 @@ class ManifoldLabeler(Clusterer):
         Where to label the rows: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one available. Training uses few
         rows and runs on the CPU.
     verbose : bool, default=False
-        Show progress.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Manifold of each row, from 0 to n_clusters_ - 1, numbered from the largest to the smallest.
-    n_clusters_ : int
-    n_dimensions_ : int
-        Dimension of the span of the rows.
+        Manifold of each row, numbered from the largest to the smallest.
+    n_clusters_, n_dimensions_ : int
+        Number of manifolds, and dimension of the span of the rows.
     prior_ : ndarray of shape (n_clusters_,)
         p(z) over the training rows.
     separation_ : ndarray of shape (n_clusters_,)
@@ -102,20 +100,14 @@ class ManifoldLabeler(Clusterer):
         unseen rows and without discrete columns.
     discrete_columns_ : list of int
         Columns such as booleans, codes and ids without which the manifolds are not separate, so they are not certified.
-    objective_ : float
-        Objective with its smoothness term on held-out rows.
-    loss_curve_ : list of float
-        Best objective on held-out rows, every fifth step.
-    n_iter_ : int
+    objective_, loss_curve_, n_iter_ : float, list of float, int
+        Objective with its smoothness term on held-out rows, the best one every fifth step, and the number of steps.
     selection_ : dict of lists
         Only with ``n_clusters="auto"``: "n_clusters", "objective", "separation" and "stability" of each number tried.
     module_ : torch.nn.Module
         The network. It maps rows (n, n_features) to logits (n, n_clusters_).
     vectorizer_ : TableVectorizer
-        The fitted vectorizer, if a data frame was turned into numbers. `n_features_in_` and `feature_names_in_` then
-        refer to the numbers.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The fitted vectorizer, if a data frame was turned into numbers, whose names are `feature_names_in_` then.
 
     See Also
     --------
@@ -126,7 +118,7 @@ class ManifoldLabeler(Clusterer):
     Notes
     -----
     The paper regularises along random directions, with a noise scale and a weight tuned for each data set. Here,
-    differences between neighbours adapt both. See :doc:`/benchmarks` for benchmarks.
+    differences between neighbours adapt both.
 
     Examples
     --------
@@ -142,22 +134,14 @@ class ManifoldLabeler(Clusterer):
 
     _block = 16384
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS | {
         "objective": [Objective, None],
         "beta": [Interval(Real, 0, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "n_hidden": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [POSITIVE],
+        "n_hidden": [POSITIVE],
+        "max_iter": [POSITIVE],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "max_samples": [Interval(Integral, 2, None, closed="left")],
-        "max_clusters": [Interval(Integral, 2, None, closed="left")],
         "standardize": ["boolean"],
-        "vectorizer": [VECTORIZER, None],
-        "random_state": ["random_state"],
-        "device": [str],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -287,8 +271,6 @@ class ManifoldLabeler(Clusterer):
             "discrete_columns_": is_list(self.discrete_columns_, is_count),
             "null_separation_": is_number(self.null_separation_),
             "objective_": is_number(self.objective_),
-            "loss_curve_": is_list(self.loss_curve_),
-            "n_iter_": is_count(self.n_iter_),
         }
 
     def _named_columns(self) -> str:
@@ -298,7 +280,6 @@ class ManifoldLabeler(Clusterer):
     def _warn_of_states(self) -> None:
         """Warn that clusters are not certified, with the probable cause and a remedy."""
         n_empty = self.n_clusters_ - len(np.unique(self.labels_))
-        percent = 100.0 * self.separation_ / LOG_2
         if self.discrete_columns_:
             cause = f"only {self._named_columns()} separates them, whose values always have gaps"
             remedy = "Fit without it to see whether the other columns have clusters"
@@ -310,13 +291,20 @@ class ManifoldLabeler(Clusterer):
             cause = f"connected data of the same size and covariance also reach a separation of {null}"
             remedy = "Add rows, or raise n_neighbors"
         else:
+            percent = 100.0 * self.separation_ / LOG_2
             weak = ", ".join(f"{k} ({percent[k]:.0f})" for k in np.flatnonzero(~self.disjoint_))
-            cause = f"the separation (of 100) is below {100 * CERTIFIED:.0f} for clusters {weak}, which cut through "
-            cause += "connected rows, or hold more than one manifold"
-            remedy = "Try fewer clusters or more rows; if manifolds almost touch, fewer neighbours (n_neighbors="
-            remedy += f"{FEW_NEIGHBORS}; with 5, thin manifolds fall apart)"
-        otherwise = ", or use n_clusters='auto' to find the number of disjoint manifolds"
-        _warn(f"The clusters are not certified as disjoint: {cause}. {remedy}{otherwise}.")
+            cause = (
+                f"the separation (of 100) is below {100 * CERTIFIED:.0f} for clusters {weak}, which cut through "
+                "connected rows, or hold more than one manifold"
+            )
+            remedy = (
+                "Try fewer clusters or more rows; if manifolds almost touch, fewer neighbours "
+                f"(n_neighbors={FEW_NEIGHBORS}; with 5, thin manifolds fall apart)"
+            )
+        _warn(
+            f"The clusters are not certified as disjoint: {cause}. {remedy}, or use n_clusters='auto' to find the "
+            "number of disjoint manifolds."
+        )
 
     def _warn_of_selection(self) -> None:
         """Warn about certified manifolds that resamples do not confirm, or that only discrete columns separate."""

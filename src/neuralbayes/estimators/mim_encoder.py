@@ -83,25 +83,18 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavingMixin,
     Attributes
     ----------
     module_ : torch.nn.Module
-        The network, on the CPU. It expects inputs normalised by `mean_`, `std_` and `whitening_`.
+        The network, on the CPU. It expects inputs normalised by `mean_`, `std_` and `whitening_`, the kernel that
+        whitens images.
     mean_, std_ : ndarray of shape (n_features_in_,), or for images (C, 1, 1)
         For images, statistics of intensities in [0, 1].
-    whitening_ : ndarray of shape (C, C, k, k), or None
-        Kernel that whitens images.
     n_states_ : list of int
         Number of states of each layer.
     mutual_information_ : ndarray of shape (n_layers,)
         I(x; z) of each layer in nats, on up to 2000 training samples. At most log n_states.
     loss_curve_ : list of float
         Mean objective of each epoch.
-    n_iter_ : int
     image_shape_ : list of int, or None
         [H, W, C], or None for rows.
-    encoder_ : str, or None
-        The `encoder` of images, or None for rows.
-    n_features_in_ : int
-        Number of columns, or H * W * C.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
 
     See Also
     --------
@@ -122,7 +115,9 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavingMixin,
     (178, 16)
     """
 
-    image_shape_: list[int] | None
+    module_: Any
+    mean_: Array
+    std_: Array
     whitening_: Array | None
     encoder_: str | None
 
@@ -187,10 +182,6 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavingMixin,
             anything that :func:`neuralbayes.pretrain` accepts, with at least 22x22 pixels. Memory-mapped arrays are not
             copied.
         y : ignored
-
-        Returns
-        -------
-        self
         """
         self._forget()
         images = as_images(X)
@@ -215,49 +206,28 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavingMixin,
         return self
 
     def transform(self, X: Rows) -> Array:
-        """Return the states of the selected layer, after ReLU.
+        """The states of the selected layer, after ReLU: (n_samples, n_features_out).
 
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features_out)
-            For rows, in the precision of `X`. For images, in float32, averaged over windows if there are more than 4096
-            features.
+        For rows, in the precision of `X`. For images, in float32, averaged over windows if there are more than 4096.
         """
         return self._states(X, MAX_SIZE)
 
     def predict_proba(self, X: Rows) -> Array:
-        """Return p(z|x), the softmax of the selected layer. For images, the layer is averaged over positions first.
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_states_[layer]); rows sum to 1.
-        """
+        """p(z|x), the softmax of the selected layer, which is averaged over the positions of images first."""
         p_zx: Array = softmax(self._states(X, 1), axis=1)
         return p_zx
 
-    def _fit_rows(
-        self, X: Any, settings: dict[str, Any], losses: features.LossCurve, rng: np.random.RandomState
-    ) -> None:
+    def _fit_rows(self, X: Any, settings: dict[str, Any], losses: features.LossCurve, rng: Any) -> None:
         X = as_rows(self, X, reset=True)
-        config = features.RowsConfig(
-            tuple(self.hidden), batch_size=self.batch_size, standardize=self.standardize, **settings
-        )
-        self._check_layer(len(config.hidden))
-        trained = features.train_rows(X, config, callbacks=(losses,), **self._training())
+        if not self.hidden or not all(isinstance(n, Integral) and n >= 2 for n in self.hidden):
+            raise ValueError(f"`hidden` must be integers of at least 2, one per layer, got {self.hidden!r}")
+        self._check_layer(len(self.hidden))
+        given = settings | {"batch_size": self.batch_size, "standardize": self.standardize}
+        trained = features.train_rows(X, self.hidden, callbacks=(losses,), **given, **self._training())
         watched = X if len(X) <= WATCHED else X[np.sort(rng.choice(len(X), WATCHED, replace=False))]
         states = [torch.from_numpy(trained.states(watched, layer)) for layer in range(len(self.hidden))]
-        self.module_: Any = trained.network
-        self.mean_: Array = trained.mean
-        self.std_: Array = trained.std
-        self.n_states_ = [int(n) for n in config.hidden]
+        self.module_, self.mean_, self.std_ = trained.network, trained.mean, trained.std
+        self.n_states_ = [int(n) for n in self.hidden]
         self.mutual_information_ = np.array([float(mutual_information(s, from_logits=True)) for s in states])
         self.image_shape_, self.encoder_, self.whitening_ = None, None, None
 
@@ -290,12 +260,10 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavingMixin,
     def _states(self, X: Rows, max_size: int) -> Array:
         check_is_fitted(self)
         layer = self._check_layer(len(self.n_states_))
-        samples = as_fitted(self, X, self.image_shape_)
+        samples, device = as_fitted(self, X, self.image_shape_), torch_device(self.device)
         if isinstance(samples, np.ndarray):
-            rows = features.RowsEncoder(self.module_, self.mean_, self.std_)
-            return rows.states(samples, layer, torch_device(self.device))
-        encoder = working_copy(self.module_, torch_device(self.device))
-        states: Array = encoder.features(samples, STATES[layer], max_size=max_size)
+            return features.RowsEncoder(self.module_, self.mean_, self.std_).states(samples, layer, device)
+        states: Array = working_copy(self.module_, device).features(samples, STATES[layer], max_size=max_size)
         return states
 
     def _part(self, name: str, arrays: Arrays, network: nn.Module | None) -> Any:
@@ -312,14 +280,9 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavingMixin,
             return filled(ImageEncoder(self.encoder_, (height, width, channels), normalization), arrays)
 
     def _checks(self) -> dict[str, bool]:
-        shape, p = self.image_shape_, self.n_features_in_
-        per_feature = (p,) if shape is None else (shape[2], 1, 1)
-        names: Any = getattr(self, "feature_names_in_", None)
-        return {
+        per_feature = (self.n_features_in_,) if self.image_shape_ is None else (self.image_shape_[2], 1, 1)
+        return super()._checks() | {
             "module_": isinstance(self.module_, nn.Module),
-            "n_features_in_": is_count(p),
-            "feature_names_in_": names is None or (len(names) == p and all(isinstance(name, str) for name in names)),
-            "image_shape_": shape is None or (is_list(shape, is_count) and math.prod(shape) == p),
             "encoder_": self.encoder_ is None or self.encoder_ in WIDTHS,
             "mean_": is_array(self.mean_, "f", *per_feature),
             "std_": is_array(self.std_, "f", *per_feature),

@@ -24,15 +24,9 @@ if TYPE_CHECKING:
 Arrays = dict[str, NDArray[Any]]
 
 FORMAT = 4
-"""Version of the format. Formats before it belong to versions that were never released."""
-
 DESCRIPTION, NAMES = "model.json", "names.json"  # the second: names of clusters that a person gave
-ESTIMATORS = {
-    "InformationClusterer": "neuralbayes.estimators.information_clusterer",
-    "ManifoldLabeler": "neuralbayes.estimators.manifold_labeler",
-    "MIMEncoder": "neuralbayes.estimators.mim_encoder",
-}
-"""The classes that a model file may name, and their modules."""
+ESTIMATORS = ("InformationClusterer", "ManifoldLabeler", "MIMEncoder")
+"""The classes that a model file may name."""
 
 OWN_NETWORK = "your own"
 """Placeholder in a model file for a module that was passed as a parameter."""
@@ -45,9 +39,18 @@ class SavingMixin:
     itself; `_checks` says whether all attributes fit each other.
     """
 
+    n_features_in_: int
+    image_shape_: list[int] | None
+
     def _checks(self) -> dict[str, bool]:
         """Whether each fitted attribute may have its value. Those that are not named are neither saved nor loaded."""
-        raise NotImplementedError
+        p, shape = self.n_features_in_, self.image_shape_
+        names: Any = getattr(self, "feature_names_in_", None)
+        return {
+            "n_features_in_": is_count(p),
+            "feature_names_in_": names is None or (len(names) == p and all(isinstance(name, str) for name in names)),
+            "image_shape_": shape is None or (is_list(shape, is_count) and len(shape) == 3 and math.prod(shape) == p),
+        }
 
     def _part(self, name: str, arrays: Arrays, network: nn.Module | None) -> Any:
         """Restore a part from its arrays; `network` is a user's network."""
@@ -59,27 +62,24 @@ class SavingMixin:
             delattr(self, name)
 
     def save(self, folder: str | Path, *, about: Mapping[str, Any] | None = None) -> None:
-        """Save the fitted estimator to `folder`, replacing an existing model.
+        """Save the fitted estimator to `folder`, replacing an existing model, for :func:`neuralbayes.load`.
 
         Parameters
         ----------
         folder : str or Path
-            Created if it does not exist. Load the model with :func:`neuralbayes.load`.
+            Created if it does not exist.
         about : dict, optional
             More to keep with the model, as JSON: what a :class:`neuralbayes.Clustering` knows.
         """
         check_is_fitted(self)
         folder = Path(folder)
-        if folder.exists() and not folder.is_dir():
-            raise ValueError(f"`folder` must be a folder, got the file {folder}")
-        if folder.is_dir() and not may_hold_model(folder):
-            raise ValueError(f"`folder` must be empty or hold a saved model, got {folder} with other files in it")
+        if folder.exists() and not (folder.is_dir() and may_hold_model(folder)):
+            raise ValueError(f"`folder` must be empty or hold a saved model, got {folder} with other files")
         for path in folder.iterdir() if folder.is_dir() else ():
             inside(folder, path.name)
         values: dict[str, Any] = {}
         arrays: Arrays = {}
-        unknown = set(_fitted_names(self)) - set(self._checks())
-        if unknown:
+        if unknown := set(_fitted_names(self)) - self._checks().keys():
             raise TypeError(f"`_checks` of {type(self).__name__} must say what {min(unknown)!r} holds")
         for name in _fitted_names(self):
             value = getattr(self, name)
@@ -125,14 +125,7 @@ def load(folder: str | Path, *, network: nn.Module | None = None) -> Any:
 
     Returns
     -------
-    The fitted estimator.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no model in `folder`.
-    ValueError
-        If the model is damaged or was written by another version of the format.
+    The fitted estimator. A model that is damaged, or has another version of the format, raises a ValueError.
 
     Examples
     --------
@@ -157,18 +150,19 @@ def load(folder: str | Path, *, network: nn.Module | None = None) -> Any:
             f"{path} has format {description['format']!r} of version {description['library']}, but this version of "
             f"neuralbayes reads format {FORMAT}: fit the model again, or load it with the version that wrote it"
         )
-    name, weights = description["estimator"], Path(str(description["weights"])).name
+    name, weights = description["estimator"], str(description["weights"])
     if not isinstance(name, str) or name not in ESTIMATORS:
-        raise ValueError(f"{path} names the estimator {name!r}, which must be one of {sorted(ESTIMATORS)}")
-    if not (folder / weights).is_file() or _sha256(folder / weights) != description["sha256"]:
-        raise ValueError(f"{folder / weights} is missing or damaged: it is not what {DESCRIPTION} describes")
+        raise ValueError(f"{path} names the estimator {name!r}, which must be one of {ESTIMATORS}")
+    named = re.fullmatch(r"weights-[0-9a-f]{16}\.safetensors", weights)
+    if not named or not (folder / weights).is_file() or _sha256(folder / weights) != description["sha256"]:
+        raise ValueError(f"{path} describes weights that are missing or damaged")
     arrays = read_arrays(folder / weights)
     own = "posterior_.head.weight" in arrays
     if own != (network is not None):
         wanted = "the architecture that it was fitted with" if own else "None: the model has a network of the library"
         raise ValueError(f"`network` must be {wanted}, got {None if network is None else type(network).__name__}")
     try:
-        return _restored(getattr(import_module(ESTIMATORS[name]), name), description, arrays, network)
+        return _restored(getattr(import_module("neuralbayes.estimators"), name), description, arrays, network)
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{path} does not fit its weights ({error}); it may be damaged") from error
 
@@ -178,7 +172,7 @@ def _restored(kind: type[Any], description: dict[str, Any], arrays: Arrays, netw
     if params.get("network") == OWN_NETWORK:
         params["network"] = network
     if "device" in params:
-        params["device"] = "auto"  # chosen on this machine, which may lack the other's device
+        params["device"] = "auto"  # this machine may lack the other's device
     estimator = kind(**params)
     values = dict(description["attributes"])
     if "feature_names_in_" in values:
@@ -192,9 +186,8 @@ def _restored(kind: type[Any], description: dict[str, Any], arrays: Arrays, netw
             raise ValueError(f"{name!r} must be finite")
         else:
             values[name] = array
-    for name in [*values, *parts]:
-        if not re.fullmatch(r"[a-z]\w*_", name):
-            raise ValueError(f"{name!r} is not a fitted attribute")
+    if odd := [name for name in (*values, *parts) if not re.fullmatch(r"[a-z]\w*_", name)]:
+        raise ValueError(f"{odd[0]!r} is not a fitted attribute")
     if "vectorizer_" in values:
         from neuralbayes.data.vectorizer import TableVectorizer
 
@@ -204,13 +197,24 @@ def _restored(kind: type[Any], description: dict[str, Any], arrays: Arrays, netw
     for name, own in parts.items():
         setattr(estimator, name, estimator._part(name, own, network))
     checks = estimator._checks()
-    for name in _fitted_names(estimator):
-        if name not in checks:
-            raise ValueError(f"{name!r} is not a fitted attribute of {kind.__name__}")
-    for name, right in checks.items():
-        if not right:
-            raise ValueError(f"{name!r} has an invalid value")
+    if unknown := set(_fitted_names(estimator)) - checks.keys():
+        raise ValueError(f"{min(unknown)!r} is not a fitted attribute of {kind.__name__}")
+    if wrong := [name for name, right in checks.items() if not right]:
+        raise ValueError(f"{wrong[0]!r} has an invalid value")
     return estimator
+
+
+def given_names(folder: Path, n_clusters: int) -> dict[int, str]:
+    """The names that a person gave on the page, by cluster."""
+    path = folder / NAMES
+    if not path.is_file():
+        return {}
+    given = read_json(path)
+    if not isinstance(given, dict) or not all(isinstance(name, str) and name.strip() for name in given.values()):
+        raise ValueError(f"{path} must map numbers of clusters to names")
+    if odd := [key for key in given if not (key.isdecimal() and int(key) < n_clusters)]:
+        raise ValueError(f"{path} must name clusters from 0 to {n_clusters - 1}, got {odd[0]!r}")
+    return {int(key): name for key, name in given.items()}
 
 
 def filled(module: nn.Module, arrays: Arrays, network: nn.Module | None = None) -> nn.Module:

@@ -15,22 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc
 
-from neuralbayes.explain.columns import OTHERS, Column
-from neuralbayes.explain.conditions import Condition, Mask, condition_of
-from neuralbayes.explain.information import bin_counts, membership_information
-from neuralbayes.explain.numerals import as_date, as_percent, short_number
+from neuralbayes.explain.columns import OTHERS, Cells, bin_counts, membership_information
+from neuralbayes.explain.conditions import Condition, Mask, as_date, as_percent, condition_of, short_number
 
 MOST, PLAIN = 0.6, 0.75
 """Minimum share of members that fulfil a claim to say "mostly", and to say it without."""
 
-DIFFERENT = 0.1
-"""Minimum difference between the shares of members and of other rows that is reported."""
+DIFFERENT, CHANCE = 0.1, 0.01
+"""Minimum difference between the shares of members and of other rows, and significance level in each half."""
 
 NEGATED = 0.85
 """Factor for the information of a claim with "not", since it is harder to read."""
-
-CHANCE = 0.01
-"""Significance level in each half: how often other rows would fulfil a claim as often as the members do."""
 
 LEVELS = {
     "very low": (0.0, 0.1),
@@ -49,11 +44,9 @@ LEVELS = {
 
 DATES = {"low": "early", "lower": "earlier", "medium": "middle", "higher": "later", "high": "late"}
 
-WIDER, WIDEST = 0.15, 0.95
-"""Maximum share of the cells in a part beyond its nominal share, and in all: repeated values can make it wider."""
-
-COMMON = 0.05
-"""Minimum share of the cells with a value for a claim about this value."""
+WIDER, WIDEST, COMMON = 0.15, 0.95, 0.05
+"""Maximum share of the cells in a part beyond its nominal share (repeated values can make it wider), and in all, and
+minimum share of the cells with a value for a claim about this value."""
 
 UNITS = {"mm", "cm", "m", "km", "g", "kg", "mg", "s", "ms", "sec", "min", "h", "usd", "eur", "pct", "percent"}
 
@@ -69,15 +62,15 @@ class Claim:
     condition : Condition or None
         What a row must fulfil; None for a phrase, which a text must contain.
     share_inside, share_outside : float
-        Shares of the members, and of all other rows, that fulfil it, among the `checked_rows`, which did not choose it.
+        Shares of the members, and of all other rows, that fulfil it, among rows that did not choose it.
     medians : (str, str) or None
         Medians of the members and of all other rows, for numbers and dates.
 
     Examples
     --------
-    >>> print(Claim("low mass", Condition("mass", "number", high=4.0), 0.95, 0.1, 300, ("3.2", "5")))
+    >>> print(Claim("low mass", Condition("mass", "number", high=4.0), 0.95, 0.1, ("3.2", "5")))
     low mass (95 %, others 10 %; median 3.2, others 5)
-    >>> print(Claim("Bonn", Condition("city", "category", values=("Bonn",)), 0.9, 0.0, 300))
+    >>> print(Claim("Bonn", Condition("city", "category", values=("Bonn",)), 0.9, 0.0))
     city: Bonn (90 %, others 0 %)
     """
 
@@ -85,7 +78,6 @@ class Claim:
     condition: Condition | None
     share_inside: float
     share_outside: float
-    checked_rows: int
     medians: tuple[str, str] | None = None
 
     def __str__(self) -> str:
@@ -107,42 +99,21 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """How many rows of each cluster are in each part: `hits` (n_clusters + 1, n_parts), `sizes` (n_clusters + 1,)."""
+    """How common parts are, (n_clusters, n_parts): the shares of the members and of all other rows, whether chance
+    hardly makes the first as large, and information about membership in nats; with the number of members."""
 
-    hits: NDArray[np.int64]
+    inside: NDArray[np.float64]
+    outside: NDArray[np.float64]
+    significant: Mask
+    information: NDArray[np.float64]
     sizes: NDArray[np.int64]
-
-    @property
-    def inside(self) -> NDArray[np.float64]:
-        """Share of the members in each part: (n_clusters, n_parts)."""
-        return np.asarray(self.hits[:-1] / np.maximum(self.sizes[:-1, None], 1))
-
-    @property
-    def outside(self) -> NDArray[np.float64]:
-        """Share of all other rows in each part: (n_clusters, n_parts)."""
-        others, size = self.hits.sum(axis=0) - self.hits[:-1], self.sizes.sum() - self.sizes[:-1, None]
-        return np.asarray(others / np.maximum(size, 1))
-
-    @property
-    def significant(self) -> Mask:
-        """Whether as many other rows would hardly be in a part as often: (n_clusters, n_parts)."""
-        hits, sizes = self.hits[:-1], self.sizes[:-1, None]
-        share = (self.hits.sum(axis=0) - hits + 1) / (self.sizes.sum() - sizes + 2)
-        at_least = np.where(hits > 0, bdtrc(np.maximum(hits - 1.0, 0.0), np.maximum(sizes, 1), share), 1.0)
-        return np.asarray((at_least < CHANCE) & (sizes < self.sizes.sum()))
-
-    @property
-    def information(self) -> NDArray[np.float64]:
-        """Information of being in a part about membership, in nats: (n_clusters, n_parts)."""
-        own = np.stack([self.hits, self.sizes[:, None] - self.hits], axis=-1)
-        return membership_information(own[:-1], own.sum(axis=0) - own[:-1])
 
 
 @dataclass(frozen=True, eq=False)
 class Checked:
     """All parts of all columns, tallied on the rows that choose claims and on the rows that check them."""
 
-    columns: Sequence[Column]
+    columns: Sequence[Cells]
     labels: NDArray[np.integer]
     chooses: Mask
     parts: list[Part]
@@ -167,16 +138,10 @@ class Checked:
         column = self.columns[part.column]
         often = "" if inside >= PLAIN else "mostly " if inside >= MOST else "more often "
         condition = condition_of(column, part.bins, np.ones(len(part.bins), bool)).rounded(column)
-        return Claim(
-            often + part.words,
-            condition,
-            inside,
-            float(self.check.outside[k, j]),
-            int(self.check.sizes.sum()),
-            None if condition.missing else self._medians(column, k),
-        )
+        medians = None if condition.missing else self._medians(column, k)
+        return Claim(often + part.words, condition, inside, float(self.check.outside[k, j]), medians)
 
-    def _medians(self, column: Column, k: int) -> tuple[str, str] | None:
+    def _medians(self, column: Cells, k: int) -> tuple[str, str] | None:
         """Medians of the members of cluster k and of all other rows, for numbers and dates."""
         own, rest = ((self.labels == k) & ~column.missing, (self.labels != k) & ~column.missing)
         if not column.ordered or not own.any() or not rest.any():
@@ -185,14 +150,12 @@ class Checked:
         return first, second
 
 
-def check_claims(
-    columns: Sequence[Column], labels: NDArray[np.integer], n_clusters: int, *, random_state: int = 0
-) -> Checked:
+def check_claims(columns: Sequence[Cells], labels: NDArray[np.integer], n_clusters: int) -> Checked:
     """Tally what can be claimed about each cluster on two halves of the rows."""
-    chooses = half_of_each(labels, np.random.default_rng(random_state))
+    chooses = half_of_each(labels, np.random.default_rng(0))
     categories_first = sorted(range(len(columns)), key=lambda j: columns[j].ordered)  # a value says more than "low"
     parts = [part for j in categories_first for part in _parts(j, columns[j])]
-    choice, check = (_tally(parts, columns, labels, n_clusters, np.flatnonzero(half)) for half in (chooses, ~chooses))
+    choice, check = (_tally(parts, columns, labels, n_clusters, half) for half in (chooses, ~chooses))
     return Checked(columns, labels, chooses, parts, choice, check)
 
 
@@ -201,13 +164,14 @@ def differences(checked: Checked, n: int) -> list[list[Claim]]:
 
     Examples
     --------
-    >>> from neuralbayes.explain.columns import number_column
-    >>> checked = check_claims([number_column("mass", np.arange(90.0))], np.arange(90) // 30, 3)
+    >>> import pandas as pd
+    >>> from neuralbayes.explain.columns import as_cells
+    >>> checked = check_claims(as_cells(pd.DataFrame({"mass": np.arange(90) / 4})), np.arange(90) // 30, 3)
     >>> for found in differences(checked, 1):
     ...     print(found[0])
-    low mass (100 %, others 0 %; median 14.5, others 59.5)
-    medium mass (100 %, others 0 %; median 44.5, others 44.5)
-    high mass (100 %, others 0 %; median 74.5, others 29.5)
+    low mass (100 %, others 0 %; median 3.62, others 14.9)
+    medium mass (100 %, others 0 %; median 11.1, others 11.1)
+    high mass (100 %, others 0 %; median 18.6, others 7.38)
     """
     told = checked.told(DIFFERENT)
     return [[checked.claim(k, j) for j in strongest(told[k], checked.parts, n)] for k in range(len(told))]
@@ -232,21 +196,28 @@ def half_of_each(labels: NDArray[np.integer], rng: np.random.Generator) -> Mask:
 
 
 def _tally(
-    parts: Sequence[Part],
-    columns: Sequence[Column],
-    labels: NDArray[np.integer],
-    n_clusters: int,
-    rows: NDArray[np.intp],
+    parts: Sequence[Part], columns: Sequence[Cells], labels: NDArray[np.integer], n_clusters: int, half: Mask
 ) -> Tally:
-    hits = np.zeros((n_clusters + 1, len(parts)), np.int64)
+    rows, own = np.flatnonzero(half), labels[half]
+    every = np.zeros((n_clusters + 1, len(parts)), np.int64)
     for j in {part.column for part in parts}:
-        counts = bin_counts(columns[j].take(rows), labels[rows], n_clusters)
-        own = [i for i, part in enumerate(parts) if part.column == j]
-        hits[:, own] = counts @ np.stack([parts[i].bins for i in own], axis=1)
-    return Tally(hits, np.bincount(np.where(labels[rows] < 0, n_clusters, labels[rows]), minlength=n_clusters + 1))
+        counts = bin_counts(columns[j].take(rows), own, n_clusters)
+        of_column = [i for i, part in enumerate(parts) if part.column == j]
+        every[:, of_column] = counts @ np.stack([parts[i].bins for i in of_column], axis=1)
+    sizes = np.bincount(own[own >= 0], minlength=n_clusters)[:, None]
+    hits, misses, n_others = every[:-1], every.sum(axis=0) - every[:-1], len(own) - sizes
+    share = (misses + 1) / (n_others + 2)
+    at_least = np.where(hits > 0, bdtrc(np.maximum(hits - 1.0, 0.0), np.maximum(sizes, 1), share), 1.0)
+    return Tally(
+        hits / np.maximum(sizes, 1),
+        misses / np.maximum(n_others, 1),
+        np.asarray((at_least < CHANCE) & (n_others > 0)),
+        membership_information(np.stack([hits, sizes - hits], axis=-1), np.stack([misses, n_others - misses], axis=-1)),
+        sizes[:, 0],
+    )
 
 
-def _parts(j: int, column: Column) -> list[Part]:
+def _parts(j: int, column: Cells) -> list[Part]:
     """What can be claimed of a column: its common values, levels of numbers, and missing cells."""
     if column.kind == "text":
         return []
@@ -301,7 +272,7 @@ def _value_words(column: str, value: str) -> str:
     return _cut(value) if telling else f"{plain_name(column)} {value}"
 
 
-def _shown(value: float, column: Column) -> str:
+def _shown(value: float, column: Cells) -> str:
     return as_date(86_400.0 * round(value / 86_400.0)) if column.kind == "date" else short_number(value)
 
 

@@ -1,13 +1,14 @@
-"""Columns of a table for explanations: cells of numbers, dates and categories in bins, missing cells in the last."""
+"""The cells of each column in bins, missing ones in the last, and what the bins tell about membership in a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri, xlogy
 
 from neuralbayes.data.columns import as_dates, as_numbers, as_words, date_format, named_as_code, recognize
 
@@ -19,6 +20,9 @@ Kind = Literal["number", "date", "category", "text"]
 N_BINS = 60
 """Number of bins of a column of numbers; halves, thirds and tenths of the rows begin at the edge of a bin."""
 
+COARSE = 10
+"""Number of bins of a column of numbers to measure information with; finer bins would fit noise."""
+
 N_LEVELS = 50
 """Number of values of a category that have their own bin, the most common first; all others share one."""
 
@@ -27,13 +31,13 @@ OTHERS = "other values"
 FENCE = 3.0
 """Largest distance from the quartiles, in interquartile ranges. Numbers further out are moved to this distance."""
 
-LARGEST_INTEGER = 1023
-"""Number of bits of the largest integer that is read as a number; larger ones overflow a float."""
+LEVEL = 1e-3
+"""Significance level of the test that a column has any information about a cluster."""
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
-    """One column of a table.
+class Cells:
+    """The cells of one column of a table, in bins.
 
     Attributes
     ----------
@@ -72,59 +76,48 @@ class Column:
         """Which cells are missing."""
         return np.asarray(self.bins == self.n_bins)
 
-    def take(self, rows: NDArray[np.intp]) -> Column:
-        """The same column with some of the rows; the bins do not change."""
-        values = self.values[rows] if self.ordered else self.values
-        return Column(self.name, self.kind, values, self.bins[rows], self.levels, self.edges)
+    def take(self, rows: NDArray[np.intp]) -> Cells:
+        """The cells of some rows; the bins do not change."""
+        return replace(self, values=self.values[rows] if self.ordered else self.values, bins=self.bins[rows])
 
 
-def as_columns(frame: pd.DataFrame) -> list[Column]:
-    """All columns of a DataFrame; :func:`neuralbayes.data.columns.recognize` finds their kinds.
+def as_cells(frame: pd.DataFrame) -> list[Cells]:
+    """The cells of all columns; :func:`neuralbayes.data.columns.recognize` finds their kinds.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> mass, island = as_columns(pd.DataFrame({"mass": [3.5, None, 4.0, 4.5], "island": ["A", "A", "B", "A"]}))
+    >>> mass, island = as_cells(pd.DataFrame({"mass": [3.5, None, 4.0, 4.5], "island": ["A", "A", "B", "A"]}))
     >>> mass.kind, mass.edges, mass.bins, mass.missing
     ('number', array([3.5, 4. ]), array([0, 3, 1, 2]), array([False,  True, False, False]))
     >>> island.kind, island.levels, island.bins
     ('category', ['A', 'B'], array([0, 0, 1, 0]))
     """
-    frame = _without_huge_integers(frame)
-    return [_column(column.name, column.kind, frame.iloc[:, i]) for i, column in enumerate(recognize(frame))]
-
-
-def _without_huge_integers(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with integers that overflow a float as text."""
     for i, dtype in enumerate(frame.dtypes):
-        if dtype.kind == "O" and any(map(_huge, frame.iloc[:, i])):
+        if dtype.kind == "O" and any(map(_is_huge, frame.iloc[:, i])):
             frame = frame.copy(deep=False)
-            frame.isetitem(i, [str(cell) if _huge(cell) else cell for cell in frame.iloc[:, i]])
-    return frame
+            frame.isetitem(i, [str(cell) if _is_huge(cell) else cell for cell in frame.iloc[:, i]])
+    return [_cells(column.name, column.kind, frame.iloc[:, i]) for i, column in enumerate(recognize(frame))]
 
 
-def _huge(cell: Any) -> bool:
-    return isinstance(cell, int) and cell.bit_length() > LARGEST_INTEGER
+def _is_huge(cell: Any) -> bool:
+    """Whether an integer overflows a float."""
+    return isinstance(cell, int) and cell.bit_length() > 1023
 
 
-def _column(name: str, kind: str, cells: pd.Series[Any]) -> Column:
+def _cells(name: str, kind: str, cells: pd.Series[Any]) -> Cells:
     if kind == "number" or (kind == "date" and cells.dtype.kind == "m"):  # spans of time in seconds
-        return number_column(name, as_numbers(cells)[0])
+        return _ordered(name, "number", as_numbers(cells)[0])
     if kind == "date":
         dates = as_dates(cells, date_format(as_words(cells).dropna()) if cells.dtype.kind == "O" else None)
         seconds = dates.astype("datetime64[s]").astype(np.float64)
         return _ordered(name, "date", np.where(np.isnat(dates), np.nan, seconds))
     if kind in ("boolean", "category"):
         return _category(name, as_words(cells))
-    return Column(name, "text", np.empty(0), np.zeros(len(cells), np.int64), [], np.empty(0))
+    return Cells(name, "text", np.empty(0), np.zeros(len(cells), np.int64), [], np.empty(0))
 
 
-def number_column(name: str, values: NDArray[Any]) -> Column:
-    """Make a column of an array of numbers."""
-    return _ordered(name, "number", np.where(np.isfinite(values), values, np.nan).astype(np.float64))
-
-
-def _ordered(name: str, kind: Kind, values: NDArray[np.float64]) -> Column:
+def _ordered(name: str, kind: Kind, values: NDArray[np.float64]) -> Cells:
     present = np.isfinite(values)
     ascending = np.sort(values[present])
     distinct = ascending[np.append(True, np.diff(ascending) > 0)] if len(ascending) else ascending
@@ -134,10 +127,10 @@ def _ordered(name: str, kind: Kind, values: NDArray[np.float64]) -> Column:
         edges = np.unique(ascending[ends])
         edges = edges[edges < distinct[-1]]
     bins = np.where(present, np.searchsorted(edges, values, side="left"), len(edges) + 1)
-    return Column(name, kind, values, bins.astype(np.int64), [], edges)
+    return Cells(name, kind, values, bins.astype(np.int64), [], edges)
 
 
-def _category(name: str, words: pd.Series[Any]) -> Column:
+def _category(name: str, words: pd.Series[Any]) -> Cells:
     import pandas as pd
 
     codes, found = pd.factorize(words)
@@ -145,17 +138,17 @@ def _category(name: str, words: pd.Series[Any]) -> Column:
     levels = [str(found[i]) for i in order[:N_LEVELS]] + ([OTHERS] if len(found) > N_LEVELS else [])
     rank = np.full(len(found) + 1, len(levels), np.int64)  # -1 points to the last, the bin of missing cells
     rank[order] = np.minimum(np.arange(len(found)), N_LEVELS)
-    return Column(name, "category", np.empty(0), rank[codes], levels, np.empty(0))
+    return Cells(name, "category", np.empty(0), rank[codes], levels, np.empty(0))
 
 
-def row_names(frame: pd.DataFrame, columns: Sequence[Column]) -> list[str] | None:
+def row_names(frame: pd.DataFrame, columns: Sequence[Cells]) -> list[str] | None:
     """Names of the rows: from the index, a column named like an id, or the first column of names; None without any.
 
     Examples
     --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"height": [1.5, 1.8], "id": ["a7", "b2"]})
-    >>> row_names(frame, as_columns(frame))
+    >>> row_names(frame, as_cells(frame))
     ['a7', 'b2']
     """
     index = frame.index
@@ -192,3 +185,43 @@ def standardized(values: NDArray[np.float64]) -> NDArray[np.float64]:
         least, most = first - FENCE * (third - first), third + FENCE * (third - first)
     inside = (values / size).clip(least, most)
     return np.asarray((inside - np.nanmean(inside)) / (float(np.nanstd(inside)) or 1.0))
+
+
+def bin_counts(cells: Cells, labels: NDArray[np.integer], n_clusters: int) -> NDArray[np.int64]:
+    """Number of rows of each cluster in each bin: (n_clusters + 1, n_bins + 1); the last row is for labels of -1."""
+    n = cells.n_bins + 1
+    groups = np.where(labels < 0, n_clusters, labels).astype(np.int64)
+    return np.bincount(groups * n + cells.bins, minlength=(n_clusters + 1) * n).reshape(n_clusters + 1, n)
+
+
+def membership_information(hits: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:
+    """Information of bins about membership in nats, corrected for chance; 0 where it is not significant.
+
+    From the number of rows of the cluster, and of the rest, in each bin: (..., n_bins) twice -> (...).
+
+    Examples
+    --------
+    >>> membership_information(np.array([50, 0]), np.array([0, 50])).round(3)  # log 2, less 1 / 200
+    np.float64(0.688)
+    >>> membership_information(np.array([[6, 4]]), np.array([[4, 6]]))
+    array([0.])
+    """
+    table = np.stack([hits, others], axis=-2).astype(np.float64)  # (..., 2, n_bins)
+    rows, columns = table.sum(axis=-1), table.sum(axis=-2)
+    n = np.maximum(rows.sum(axis=-1), 1.0)
+    summed = xlogy(table, table).sum(axis=(-1, -2)) - xlogy(rows, rows).sum(axis=-1) - xlogy(columns, columns).sum(-1)
+    found = (summed + xlogy(n, n)) / n
+    freedom = np.maximum((columns > 0).sum(axis=-1) - 1, 1)
+    significant = rows.all(axis=-1) & (2.0 * n * found > chdtri(freedom, LEVEL))
+    return np.asarray(np.where(significant, np.maximum(0.0, found - freedom / (2.0 * n)), 0.0))
+
+
+def column_information(cells: Cells, labels: NDArray[np.integer], n_clusters: int) -> NDArray[np.float64]:
+    """Information of a column about membership in each cluster, in nats: (n_clusters,)."""
+    counts, n = bin_counts(cells, labels, n_clusters), cells.n_bins
+    if cells.ordered and n > COARSE:
+        inside = counts.sum(axis=0)[:n]
+        before = np.cumsum(inside) - inside / 2.0
+        coarse = (COARSE * before / max(1, inside.sum())).astype(np.int64)
+        counts = np.add.reduceat(counts, [0, *(1 + np.flatnonzero(np.diff(coarse) > 0)), n], axis=1)
+    return membership_information(counts[:-1], counts.sum(axis=0) - counts[:-1])

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from neuralbayes.data.columns import as_frame, written_columns
 from neuralbayes.explain.claims import Claim, check_claims, differences
-from neuralbayes.explain.columns import Column, as_columns, row_names
+from neuralbayes.explain.columns import Cells, as_cells, row_names
 from neuralbayes.explain.names import name_clusters
 from neuralbayes.explain.phrases import key_phrases, phrase_names
 from neuralbayes.explain.prototypes import MAX_RANKED, borderline_members, points_of, rank_members, some
@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 MAX_ROWS = 200_000
 """Maximum number of rows, drawn at random, that a description reads; sizes count all rows."""
 
-N_ROWS = 5
-"""Number of typical rows, and of borderline rows, per cluster."""
-
-N_DIFFERENCES = 6
-"""Maximum number of differences per cluster."""
+N_ROWS, N_DIFFERENCES = 5, 6
+"""Number of typical rows, and of borderline rows, and maximum number of differences, per cluster."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +33,10 @@ class ClusterDescription:
 
     Attributes
     ----------
-    cluster : int
     name : str
         Different from the names of other clusters.
     claims : list of Claim
-        What the name says, the strongest first, with the shares of rows of which it is true. For texts, all key
-        phrases, of which the first are the name.
-    size, share : int, float
-        Number of rows, and share of all rows.
+        What the name says, the strongest first. For texts, all key phrases, of which the first are the name.
     differences : list of Claim
         Differences from the rest: the claims of the name, then other columns, the most informative first.
     rule : Rule or None
@@ -78,7 +71,7 @@ class Description:
     """Descriptions of all clusters, the columns of the `rows` that were read, and the names of all rows, if any."""
 
     clusters: list[ClusterDescription]
-    columns: list[Column]
+    columns: list[Cells]
     rows: NDArray[np.intp]
     row_names: list[str] | None
 
@@ -109,8 +102,6 @@ def describe(
     texts: Sequence[str] | None = None,
     fitted: Collection[str] = (),
     left_out: Collection[str] = (),
-    max_rows: int = MAX_ROWS,
-    random_state: int = 0,
 ) -> Description:
     """Describe clusters by all columns of a table, or by their texts.
 
@@ -132,8 +123,6 @@ def describe(
         The columns that clusters were fitted to. Rules use these columns if the table has any, otherwise all.
     left_out : collection of str
         Columns to skip, such as true classes.
-    max_rows, random_state : int
-        At most so many rows are read, drawn at random; sizes count all rows.
 
     Examples
     --------
@@ -152,50 +141,44 @@ def describe(
         raise ValueError("`table` must be a data frame or an array unless `texts` are given, got None")
     frame = None if table is None else as_frame(table)
     n_rows = len(texts or ()) if frame is None else len(frame)
-    if every.shape != (n_rows,) or (texts is not None and len(texts) != n_rows):
-        raise ValueError(f"`labels` and `texts` must have one entry for each of {n_rows:,} rows, got {every.shape}")
     k = int(every.max(initial=-1)) + 1 if n_clusters is None else n_clusters
+    for name, given in (("labels", every), ("texts", texts), ("proba", proba), ("points", points)):
+        if given is not None and len(given) != n_rows:
+            raise ValueError(f"`{name}` must have one entry for each of {n_rows:,} rows, got {len(given):,}")
     if not ((every >= -1) & (every < k)).all():
         raise ValueError(f"`labels` must be from -1 to {k - 1}, got {every.min()} to {every.max()}")
     if proba is not None and proba.shape != (n_rows, k):
         raise ValueError(f"`proba` must have shape ({n_rows}, {k}), got {proba.shape}")
-    if points is not None and points.shape[:1] != (n_rows,):
-        raise ValueError(f"`points` must have shape ({n_rows}, n_dimensions), got {points.shape}")
 
-    rng = np.random.default_rng(random_state)
-    rows = some(np.arange(n_rows), max_rows, rng)
+    rng = np.random.default_rng(0)
+    rows = some(np.arange(n_rows), MAX_ROWS, rng)
     own = every[rows]
-    found = [] if frame is None else as_columns(frame.iloc[rows])
+    found = [] if frame is None else as_cells(frame.iloc[rows])
     skipped = set(left_out) if frame is None else {*written_columns(frame), *left_out}
     columns = [column for column in found if column.name not in skipped]
 
-    checked = check_claims(columns, own, k, random_state=random_state)
-    if texts is None:
-        named = name_clusters(checked, random_state=random_state)
-    else:
-        read = [texts[i] if isinstance(texts[i], str) else "" for i in rows]
-        phrases = key_phrases(read, own, k, random_state=random_state)
-        named = list(zip(phrase_names(phrases), phrases, strict=True))
+    checked = check_claims(columns, own, k)
     told = differences(checked, N_DIFFERENCES)
-    if texts is None:  # what the name says comes first, then claims about other columns
-        for k_th, (_, claims) in enumerate(named):
+    if texts is None:
+        named = name_clusters(checked)
+        for i, (_, claims) in enumerate(named):  # what the name says comes first, then claims about other columns
             said = {claim.condition.column for claim in claims if claim.condition}
-            others = [one for one in told[k_th] if one.condition and one.condition.column not in said]
-            told[k_th] = [*claims, *others][:N_DIFFERENCES]
-    rules = find_rules(
-        [column for column in columns if column.name in fitted] or columns, own, k, random_state=random_state
-    )
+            others = [one for one in told[i] if one.condition and one.condition.column not in said]
+            told[i] = [*claims, *others][:N_DIFFERENCES]
+    else:
+        phrases = key_phrases([texts[i] if isinstance(texts[i], str) else "" for i in rows], own, k)
+        named = list(zip(phrase_names(phrases), phrases, strict=True))
+    rules = find_rules([column for column in columns if column.name in fitted] or columns, own, k)
     drawn = np.concatenate([some(np.flatnonzero(own == i), MAX_RANKED, rng) for i in range(k)] or [rows[:0]])
     where = points_of([column.take(drawn) for column in columns]) if points is None else points[rows[drawn]]
     typical = rank_members(where, own[drawn], k) if where.shape[1] else [drawn[:0]] * k
-    close = [drawn[:0]] * k if proba is None else borderline_members(proba[rows], own, N_ROWS, k)
+    close = [drawn[:0]] * k if proba is None else borderline_members(proba[rows], own, N_ROWS)
 
     sizes = np.bincount(every[every >= 0], minlength=k)
     clusters = [
         ClusterDescription(
-            cluster=i,
-            name=named[i][0],
-            claims=named[i][1],
+            i,
+            *named[i],
             size=int(sizes[i]),
             share=float(sizes[i] / max(1, n_rows)),
             differences=told[i],

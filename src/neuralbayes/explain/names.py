@@ -9,46 +9,43 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from neuralbayes.explain.claims import MOST, Checked, Claim, Part, strongest
-from neuralbayes.explain.columns import Column
+from neuralbayes.explain.columns import Cells, membership_information
 from neuralbayes.explain.conditions import Mask
-from neuralbayes.explain.information import membership_information
 from neuralbayes.explain.prototypes import some
 
 LARGE, SMALL = 0.25, 0.05
 """Minimum difference between the shares of members and of other rows: of a claim in a name, and of a claim that only
 tells a cluster from those with the same name."""
 
-ENOUGH = 0.6
-"""Share of the entropy of membership that the claims of a name should explain; then no more are added."""
-
-BETTER = 1.05
-"""Minimum gain of information, as a factor, for one more claim in a name."""
+ENOUGH, BETTER = 0.6, 1.05
+"""Share of the entropy of membership that a name should explain, and minimum gain, as a factor, of one more claim."""
 
 LONGEST, N_CONSIDERED = 3, 12
 """Maximum number of claims in a name, not counting one for siblings, and of claims to choose them from."""
 
 MAX_ROWS = 10_000
-"""Maximum number of rows, drawn at random, to count which claims hold together; shares are counted on all rows."""
+"""Maximum number of rows, drawn at random, to count which claims hold together."""
 
 NOTHING, TOO_FEW, FEW = "nothing stands out", "too few rows to name", 10
 """Names of clusters without a claim, and the number of rows below which no claim about numbers can be checked."""
 
 
-def name_clusters(checked: Checked, *, random_state: int = 0) -> list[tuple[str, list[Claim]]]:
+def name_clusters(checked: Checked) -> list[tuple[str, list[Claim]]]:
     """A name for each cluster, different from the others, and the claims that it makes, the strongest first.
 
     Examples
     --------
+    >>> import pandas as pd
     >>> from neuralbayes.explain.claims import check_claims
-    >>> from neuralbayes.explain.columns import number_column
-    >>> checked = check_claims([number_column("mass_kg", np.arange(90.0))], np.arange(90) // 30, 3)
+    >>> from neuralbayes.explain.columns import as_cells
+    >>> checked = check_claims(as_cells(pd.DataFrame({"mass_kg": np.arange(90) / 4})), np.arange(90) // 30, 3)
     >>> [name for name, claims in name_clusters(checked)]
     ['low mass', 'medium mass', 'high mass']
     """
     parts, choice, check = checked.parts, checked.choice, checked.check
-    n_clusters, n_rows = len(choice.sizes) - 1, len(checked.labels)
+    n_clusters, n_rows = len(choice.sizes), len(checked.labels)
     told = checked.told(LARGE, MOST)
-    rows = some(np.flatnonzero(checked.chooses), MAX_ROWS, np.random.default_rng(random_state))
+    rows = some(np.flatnonzero(checked.chooses), MAX_ROWS, np.random.default_rng(0))
     searched, labels = [column.take(rows) for column in checked.columns], checked.labels[rows]
     chosen = [_chosen(told[k], parts, searched, labels == k) for k in range(n_clusters)]
     sound = checked.sound(SMALL, MOST)
@@ -79,7 +76,7 @@ def numbered(names: Sequence[str]) -> list[str]:
     return found
 
 
-def _chosen(told: NDArray[np.float64], parts: Sequence[Part], columns: Sequence[Column], members: Mask) -> list[int]:
+def _chosen(told: NDArray[np.float64], parts: Sequence[Part], columns: Sequence[Cells], members: Mask) -> list[int]:
     """The most informative part about a cluster, then the parts that tell most together with it."""
     candidates = strongest(told, parts, N_CONSIDERED)
     if not candidates:
@@ -107,10 +104,7 @@ def _information(masks: Mask, members: Mask) -> NDArray[np.float64]:
 
 
 def _told_apart(k: int, chosen: list[list[int]], sound: Mask, *inside: NDArray[np.float64]) -> list[int]:
-    """Add to the name of a cluster what is true of far more of its members than of any cluster with the same name.
-
-    `inside` are the shares of the members of each cluster in each part, on both halves: (n_clusters, n_parts).
-    """
+    """Add to the name of a cluster what is true of far more of its members than of any cluster with the same name."""
     same = [i for i, other in enumerate(chosen) if i != k and other == chosen[k]]
     if not same or not len(sound):
         return chosen[k]

@@ -23,32 +23,17 @@ from neuralbayes.explain.prototypes import some
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-MAX_TEXTS = 50_000
-"""Maximum number of texts, drawn at random, to count phrases in."""
+MAX_TEXTS, MAX_TOKENS, MAX_PHRASES = 50_000, 300, 100_000
+"""Maximum number of texts, drawn at random, of words of a text, and of phrases, the most common, that are counted."""
 
-MAX_TOKENS = 300
-"""Number of words of a text that are read."""
+LONGEST, N_PHRASES, N_NAMED = 3, 6, 3
+"""Maximum number of words of a phrase, number of phrases of a cluster, and maximum number of phrases in its name."""
 
-MAX_PHRASES = 100_000
-"""Maximum number of different phrases to count, the most common first."""
+N_CONSIDERED, LIFT = 60, 2.0
+"""Number of phrases of a cluster to choose from, and minimum ratio of the shares of texts inside and outside."""
 
-LONGEST = 3
-"""Maximum number of words of a phrase."""
-
-N_PHRASES, N_NAMED = 6, 3
-"""Number of phrases of a cluster, and maximum number of phrases in its name."""
-
-N_CONSIDERED = 60
-"""Number of phrases of a cluster, those with the highest scores, to choose from."""
-
-LONGER = 0.5
-"""A longer phrase replaces a shorter one within it if it is in at least this share of its texts in the cluster."""
-
-FIXED = 0.65
-"""A phrase may end in a particle if it is in this share of the texts with its first word: "top up", not "hotel in"."""
-
-LIFT = 2.0
-"""Minimum ratio of the shares of texts with a phrase, inside the cluster and outside."""
+LONGER, FIXED = 0.5, 0.65
+"""Minimum share of the texts with a phrase for a longer one to replace it, or for a particle to end it: "top up"."""
 
 RARE, RAREST = 0.3, 0.05
 """Minimum share of texts with a further phrase in a name, relative to the most common phrase, and in all."""
@@ -67,9 +52,26 @@ while who whom whose why will with won't would yes yet you you'd you'll you're y
 STOP_WORDS = frozenset(STOP.split())
 """Words that neither begin nor end a phrase."""
 
-PARTICLES = {"across", "against", "along", "around", "away", "back", "between", "during", "down", "how", "in"}
-PARTICLES |= {"off", "on", "out", "over", "through", "under", "until", "up"}
-"""Words that may end a phrase, as in "top up", but neither begin one nor stand alone."""
+PREPOSITIONS = {
+    "across",
+    "against",
+    "along",
+    "around",
+    "between",
+    "during",
+    "how",
+    "in",
+    "on",
+    "through",
+    "under",
+    "until",
+}
+PARTICLES = {"away", "back", "down", "off", "out", "over", "up"} | PREPOSITIONS
+"""Words that may end a phrase, as in "top up", but neither begin one nor stand alone. Prepositions end it only where
+nothing follows that they could belong to: "I cannot log in", "log in to it", "carry-on bag", not "arrive in Rome"."""
+
+FOLLOWING = {"again", "and", "because", "but", "if", "or", "to", "when", "with"}
+"""Words before which a preposition belongs to the verb."""
 
 TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 JOINT = re.compile(r"[ \-/]{1,2}")
@@ -81,15 +83,11 @@ def key_phrases(
     labels: NDArray[np.integer],
     n_clusters: int,
     n_phrases: int = N_PHRASES,
-    *,
-    random_state: int = 0,
 ) -> list[list[Claim]]:
     """Phrases that are more common in the texts of each cluster than in others, the most characteristic first.
 
-    They are chosen on one half of the texts and kept if the other half confirms them.
-
-    Returns at most `n_phrases` for each cluster, with the shares of texts that contain them; labels outside of 0 to
-    n_clusters - 1 are in no cluster.
+    At most `n_phrases` for each cluster, chosen on one half of the texts and kept if the other half confirms them, with
+    the shares of texts that contain them; labels of -1 are in no cluster.
 
     Examples
     --------
@@ -100,9 +98,9 @@ def key_phrases(
     """
     from scipy.sparse import csr_array
 
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(0)
     rows = some(np.arange(len(texts)), MAX_TEXTS, rng)
-    own = np.where((labels[rows] >= 0) & (labels[rows] < n_clusters), labels[rows], n_clusters)
+    own = np.where(labels[rows] < 0, n_clusters, labels[rows])
     counts, numbers = _counts([texts[i] for i in rows])
     chooses = half_of_each(own, rng)
     halves = []
@@ -113,7 +111,6 @@ def key_phrases(
         outside = (hits.sum(axis=0) - hits) / np.maximum(sizes.sum() - sizes, 1)
         halves.append((hits / np.maximum(sizes, 1), outside, hits.sum(axis=0)))
     (inside, outside, total), (checked, elsewhere, _) = halves
-    n_checked = int((~chooses).sum())
     score = inside * np.log1p(chooses.sum() / n_clusters / np.maximum(total, 1.0))
     score[(inside < LIFT * outside) | (checked < LIFT * elsewhere) | (checked == 0)] = 0.0
     keys, found = list(numbers), []
@@ -121,16 +118,16 @@ def key_phrases(
         chosen = _chosen(score[k], inside[k], numbers, n_phrases)
         written = _written([texts[i] for i in rows[own == k]], [keys[j] for j in chosen])
         shares = [(float(checked[k, j]), float(elsewhere[k, j])) for j in chosen]
-        found.append([Claim(words, None, *both, n_checked) for words, both in zip(written, shares, strict=True)])
+        found.append([Claim(words, None, *both) for words, both in zip(written, shares, strict=True)])
     return found
 
 
-def phrase_names(phrases: Sequence[Sequence[Claim]], n_words: int = N_NAMED) -> list[str]:
+def phrase_names(phrases: Sequence[Sequence[Claim]]) -> list[str]:
     """Name each cluster by its phrases; all names are different.
 
     Examples
     --------
-    >>> card, lost = (Claim(words, None, 0.5, 0.0, 100) for words in ("card", "lost"))
+    >>> card, lost = (Claim(words, None, 0.5, 0.0) for words in ("card", "lost"))
     >>> phrase_names([[card, lost], [card, lost], []])
     ['card, lost', 'card, lost (2)', 'no common words']
     """
@@ -138,8 +135,8 @@ def phrase_names(phrases: Sequence[Sequence[Claim]], n_words: int = N_NAMED) -> 
     for own in phrases:
         least = max(RAREST, RARE * max((claim.share_inside for claim in own), default=0.0))
         common = [claim.words for i, claim in enumerate(own) if claim.share_inside >= least or i == 0]
-        short.append(", ".join(common[:n_words]) or "no common words")
-        longer.append(", ".join(claim.words for claim in own[:n_words]) or "no common words")
+        short.append(", ".join(common[:N_NAMED]) or "no common words")
+        longer.append(", ".join(claim.words for claim in own[:N_NAMED]) or "no common words")
     return numbered([every if short.count(name) > 1 else name for name, every in zip(short, longer, strict=True)])
 
 
@@ -179,8 +176,9 @@ def _phrases(text: str) -> Iterator[tuple[str, str]]:
         for j in range(i, min(i + LONGEST, len(tokens))):
             if j > i and not joined[j - 1]:
                 break
-            if not free[j] or (j == i + 1 and words[j] in PARTICLES):
-                phrase = text[first.start() : tokens[j].end()]
+            phrase = text[first.start() : tokens[j].end()]
+            alone = j + 1 == len(tokens) or not joined[j] or words[j + 1] in FOLLOWING or "-" in phrase
+            if not free[j] or (j == i + 1 and words[j] in PARTICLES and (alone or words[j] not in PREPOSITIONS)):
                 # The capital at the beginning of a sentence is not part of the phrase.
                 yield " ".join(stems[i : j + 1]), phrase[0].lower() + phrase[1:] if starts else phrase
 

@@ -1,8 +1,7 @@
 """Typical members of a cluster, and borderline members, which are nearly in another.
 
-Members are ranked by their mean distance to the nearer half of their cluster. Probabilities would not do: they saturate
-and tie, and outliers have the largest logits. The mean distance to all members depends on a few that are far away, and
-puts the prototype of a ring-shaped cluster into its hole. A few nearest neighbours would find near-duplicates.
+Members are ranked by their mean distance to the nearer half of their cluster. Probabilities saturate and tie, the mean
+distance to all members puts the prototype of a ring into its hole, and a few neighbours would find near-duplicates.
 """
 
 from __future__ import annotations
@@ -14,27 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances
 
-from neuralbayes.explain.columns import Column, standardized
+from neuralbayes.explain.columns import Cells, standardized
 
-MAX_DRAWN = 500
-"""Maximum number of members, drawn at random, to measure the distances within a cluster to."""
-
-MAX_RANKED = 2_000
-"""Maximum number of ranked members per cluster, drawn at random from larger clusters."""
+MAX_RANKED, MAX_DRAWN = 2_000, 500
+"""Maximum number of members to rank, and of members to measure their distances to, per cluster, drawn at random."""
 
 
-def rank_members(
-    points: NDArray[Any],
-    labels: NDArray[np.integer],
-    n_clusters: int,
-    *,
-    max_ranked: int = MAX_RANKED,
-    random_state: int = 0,
-) -> list[NDArray[np.intp]]:
-    """Rank the members of each cluster, the most typical first.
+def rank_members(points: NDArray[Any], labels: NDArray[np.integer], n_clusters: int) -> list[NDArray[np.intp]]:
+    """Rank the members of each cluster, the most typical first: at most `MAX_RANKED` row numbers for each.
 
-    From points (n_points, n_dimensions) whose distances are meaningful; rows labelled -1 are in no cluster. Returns row
-    indices for each cluster, at most `max_ranked`.
+    From points (n_points, n_dimensions) whose distances are meaningful; rows labelled -1 are in no cluster.
 
     Examples
     --------
@@ -42,13 +30,8 @@ def rank_members(
     >>> rank_members(x, np.array([0, 0, 0, 0, 1, -1]), 2)
     [array([1, 0, 2, 3]), array([4])]
     """
-    if points.ndim != 2 or labels.shape != points.shape[:1]:
-        raise ValueError(
-            "`points` and `labels` must have shapes (n_points, n_dimensions) and (n_points,), "
-            f"got {points.shape} and {labels.shape}"
-        )
-    rng = np.random.default_rng(random_state)
-    return [_ranked(points, some(np.flatnonzero(labels == k), max_ranked, rng), rng) for k in range(n_clusters)]
+    rng = np.random.default_rng(0)
+    return [_ranked(points, some(np.flatnonzero(labels == k), MAX_RANKED, rng), rng) for k in range(n_clusters)]
 
 
 def some(rows: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -56,9 +39,7 @@ def some(rows: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np
     return rows if len(rows) <= n else np.sort(rng.choice(rows, n, replace=False))
 
 
-def borderline_members(
-    p_zx: NDArray[Any], labels: NDArray[np.integer], n: int, n_clusters: int | None = None
-) -> list[NDArray[np.intp]]:
+def borderline_members(p_zx: NDArray[Any], labels: NDArray[np.integer], n: int) -> list[NDArray[np.intp]]:
     """At most `n` members of each cluster with the smallest margin to the second best cluster, the closest first.
 
     Examples
@@ -68,18 +49,14 @@ def borderline_members(
     [[2], [1]]
     """
     if p_zx.shape[1] < 2:
-        return [np.empty(0, np.intp)] * (n_clusters or 1)
-    best = np.partition(p_zx, -2, axis=1)[:, -2:]
-    margin = best[:, 1] - best[:, 0]
-    members = [np.flatnonzero(labels == k) for k in range(n_clusters or p_zx.shape[1])]
-    return [rows[np.argsort(margin[rows], kind="stable")[:n]] for rows in members]
+        return [np.empty(0, np.intp)]
+    second, first = np.partition(p_zx, -2, axis=1)[:, -2:].T
+    members = [np.flatnonzero(labels == k) for k in range(p_zx.shape[1])]
+    return [rows[np.argsort((first - second)[rows], kind="stable")[:n]] for rows in members]
 
 
-def points_of(columns: Sequence[Column]) -> NDArray[np.float32]:
-    """Convert rows to points: numbers in standard deviations, categories one-hot, missing cells at the mean.
-
-    Two different values of a category are as far apart as two numbers that differ by 1.4 standard deviations.
-    """
+def points_of(columns: Sequence[Cells]) -> NDArray[np.float32]:
+    """Rows as points: numbers in standard deviations, categories one-hot, missing cells at the mean."""
     parts = []
     for column in columns:
         if column.ordered:

@@ -13,32 +13,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.explain.columns import Column
+from neuralbayes.explain.columns import Cells, column_information
 from neuralbayes.explain.conditions import Condition, Mask, condition_of, rounder
-from neuralbayes.explain.information import column_information
 
-MAX_CONDITIONS = 3
+MAX_CONDITIONS, MAX_COLUMNS, MAX_VALUES = 3, 30, 4
+"""Maximum number of conditions of a rule, of columns to choose from (the most informative), and of values that a
+condition names or excludes."""
+
 MAX_ROWS, ROWS_A_CLUSTER = 4_000, 200
 """Maximum number of rows, drawn at random, to search rules on: the larger of a total and a number per cluster.
 Precision and recall are measured on all rows."""
 
-MAX_COLUMNS = 30
-"""Maximum number of columns to make the rule of a cluster of: the most informative about it."""
+BEAM, IMPROVED, ROUNDS = 6, 3, 3
+"""Number of rules to keep at each length, number of those to optimise again, and how many times."""
 
-MAX_VALUES = 4
-"""Maximum number of values of a category that a condition names or excludes."""
-
-BEAM, IMPROVED = 6, 3
-"""Number of rules to keep at each length, and to optimise again."""
-
-ROUNDS = 3
-"""Maximum number of passes that optimise all conditions again."""
-
-GAIN = 0.01
-"""Minimum gain of F1 for one more condition, since shorter rules are easier to read."""
-
-LOST = 0.002
-"""Maximum loss of F1 for a rounder threshold."""
+GAIN, LOST = 0.01, 0.002
+"""Minimum gain of F1 for one more condition, and maximum loss for a rounder threshold: both make rules readable."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +48,7 @@ class Rule:
     def __str__(self) -> str:
         return " and ".join(map(str, self.conditions))
 
-    def holds(self, columns: Sequence[Column]) -> Mask:
+    def holds(self, columns: Sequence[Cells]) -> Mask:
         """Which rows satisfy the rule."""
         by_name = {column.name: column for column in columns}
         return np.asarray(np.all([condition.holds(by_name[condition.column]) for condition in self.conditions], axis=0))
@@ -72,23 +62,21 @@ class Draft:
     f1: float
 
 
-def find_rules(
-    columns: Sequence[Column], labels: NDArray[np.integer], n_clusters: int, *, random_state: int = 0
-) -> list[Rule | None]:
+def find_rules(columns: Sequence[Cells], labels: NDArray[np.integer], n_clusters: int) -> list[Rule | None]:
     """Find a rule for each cluster; None if it has no rows or all rows, or if no column varies.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from neuralbayes.explain.columns import as_columns
+    >>> from neuralbayes.explain.columns import as_cells
     >>> frame = pd.DataFrame({"mass": [3.1, 3.4, 3.9, 5.2, 5.4, 5.8], "sex": ["f", "m", "f", "m", "f", "m"]})
-    >>> [str(rule) for rule in find_rules(as_columns(frame), np.array([0, 0, 0, 1, 1, 1]), 2)]
+    >>> [str(rule) for rule in find_rules(as_cells(frame), np.array([0, 0, 0, 1, 1, 1]), 2)]
     ['mass ≤ 5', 'mass > 5']
     """
     usable = [column for column in columns if column.kind != "text" and (column.bins != column.bins[:1]).any()]
     if not usable:
         return [None] * n_clusters
-    drawn = np.random.default_rng(random_state).permutation(len(labels))
+    drawn = np.random.default_rng(0).permutation(len(labels))
     drawn = np.sort(drawn[: max(MAX_ROWS, ROWS_A_CLUSTER * n_clusters)])
     searched, own = [column.take(drawn) for column in usable], labels[drawn]
     told = np.stack([column_information(column, own, n_clusters) for column in searched])  # (n_columns, n_clusters)
@@ -98,17 +86,15 @@ def find_rules(
         if not 0 < members.sum() < len(labels):
             rules.append(None)
             continue
-        best = np.sort(np.argsort(-told[:, k], kind="stable")[:MAX_COLUMNS])
-        chosen = [searched[j] for j in best]
-        draft = _search(chosen, own == k)
+        chosen = [searched[j] for j in np.sort(np.argsort(-told[:, k], kind="stable")[:MAX_COLUMNS])]
         there = [np.bincount(column.bins, minlength=column.n_bins + 1) > 0 for column in chosen]
-        conditions = tuple(condition_of(chosen[j], allowed, there[j]) for j, allowed in draft.parts)
-        rounded = _rounded(Rule(conditions, 0.0, 0.0), chosen, own == k)
+        conditions = [condition_of(chosen[j], allowed, there[j]) for j, allowed in _search(chosen, own == k).parts]
+        rounded = _rounded(Rule(tuple(conditions), 0.0, 0.0), chosen, own == k)
         rules.append(_measured(rounded, usable, members))
     return rules
 
 
-def _search(columns: Sequence[Column], members: Mask) -> Draft:
+def _search(columns: Sequence[Cells], members: Mask) -> Draft:
     """The shortest rule that is nearly as good as longer ones."""
     bins = np.stack([column.bins for column in columns], axis=1)
     beam = _extended(columns, bins, members, Draft((), 0.0))
@@ -124,14 +110,14 @@ def _search(columns: Sequence[Column], members: Mask) -> Draft:
     return best
 
 
-def _extended(columns: Sequence[Column], bins: NDArray[np.int64], members: Mask, draft: Draft) -> list[Draft]:
+def _extended(columns: Sequence[Cells], bins: NDArray[np.int64], members: Mask, draft: Draft) -> list[Draft]:
     """Add one condition on a column that the rule does not use yet; returns the best rules first."""
     found = _conditions(columns, bins, members, draft.parts)
     found = sorted(found, key=lambda scored: -scored[0])[:BEAM]
     return [Draft((*draft.parts, part), f1) for f1, part in found]
 
 
-def _improved(columns: Sequence[Column], bins: NDArray[np.int64], members: Mask, draft: Draft) -> Draft:
+def _improved(columns: Sequence[Cells], bins: NDArray[np.int64], members: Mask, draft: Draft) -> Draft:
     """Optimise each condition with the others fixed, until F1 stops improving."""
     parts, best = list(draft.parts), draft.f1
     for _ in range(ROUNDS):
@@ -147,7 +133,7 @@ def _improved(columns: Sequence[Column], bins: NDArray[np.int64], members: Mask,
 
 
 def _conditions(
-    columns: Sequence[Column], bins: NDArray[np.int64], members: Mask, parts: Sequence[tuple[int, Mask]]
+    columns: Sequence[Cells], bins: NDArray[np.int64], members: Mask, parts: Sequence[tuple[int, Mask]]
 ) -> list[tuple[float, tuple[int, Mask]]]:
     """The best condition on each column that `parts` do not use, with F1 of the rule of both."""
     within = np.logical_and.reduce([allowed[bins[:, j]] for j, allowed in parts]) if parts else np.ones(len(bins), bool)
@@ -159,12 +145,12 @@ def _conditions(
     size = np.bincount(flat.ravel(), minlength=len(free) * width).reshape(len(free), width)
     hits = np.bincount(flat[own].ravel(), minlength=len(free) * width).reshape(len(free), width)
     wanted = float(members.sum())
-    found = []
     ordered = np.array([columns[j].ordered for j in free])
     last = np.array([columns[j].n_bins for j in free])
     intervals = iter(_best_intervals(hits[ordered], size[ordered], last[ordered], wanted))
+    found = []
     for i, j in enumerate(free):
-        n = columns[j].n_bins + 1
+        n = last[i] + 1
         f1, allowed = next(intervals) if ordered[i] else _best_values(hits[i, :n], size[i, :n], wanted)
         found.append((f1, (j, allowed)))
     return found
@@ -175,18 +161,15 @@ def _best_intervals(
 ) -> Iterator[tuple[float, Mask]]:
     r"""The interval of bins, or the bin of missing cells, with the highest F1 in each column, by Dinkelbach's method.
 
-    F1 is :math:`\max_I 2 h(I) / (w + s(I))` with h hits among s rows, w wanted. It is at least f where
+    From members and all rows in each bin (n_columns, n_bins), the number of the bin of missing cells (n_columns,), and
+    the number of members w. F1 is :math:`\max_I 2 h(I) / (w + s(I))` with h hits among s rows. It is at least f where
     :math:`\max_I \sum_{b \in I} (2 h_b - f s_b) \ge f w`: a largest sum of neighbours, found with cumulative sums.
-
-    From members and all rows in each bin (n_columns, n_bins), the bin of missing cells (n_columns,), after which bins
-    are empty, and the number of members.
     """
     rows = np.arange(len(hits))
-    lost = hits[rows, missing], size[rows, missing]
-    hits, size = hits.copy(), size.copy()
-    hits[rows, missing] = size[rows, missing] = 0
+    lost = 2.0 * hits[rows, missing] / (wanted + size[rows, missing])
     ends = np.zeros((2, len(hits), hits.shape[1] + 1))
-    ends[0, :, 1:], ends[1, :, 1:] = np.cumsum(hits, axis=1), np.cumsum(size, axis=1)
+    for end, counts in zip(ends, (hits, size), strict=True):
+        end[:, 1:] = np.cumsum(np.where(np.arange(hits.shape[1]) == missing[:, None], 0, counts), axis=1)
     f1 = 2.0 * ends[0, :, -1] / (wanted + ends[1, :, -1])  # of the interval of all bins
     first, last = np.zeros(len(hits), np.intp), missing.astype(np.intp)
     for _ in range(20):  # converges in about four steps
@@ -201,13 +184,9 @@ def _best_intervals(
         if not grown.any():
             break
     for i, n in enumerate(missing):
-        f1_missing = 2.0 * float(lost[0][i]) / (wanted + float(lost[1][i]))
         allowed = np.zeros(n + 1, bool)
-        if f1_missing > f1[i]:
-            allowed[n] = True
-        else:
-            allowed[first[i] : min(last[i], n)] = True
-        yield max(f1_missing, float(f1[i])), allowed
+        allowed[slice(n, None) if lost[i] > f1[i] else slice(first[i], min(last[i], n))] = True
+        yield float(max(lost[i], f1[i])), allowed
 
 
 def _best_values(hits: NDArray[np.int64], size: NDArray[np.int64], wanted: float) -> tuple[float, Mask]:
@@ -222,13 +201,13 @@ def _best_values(hits: NDArray[np.int64], size: NDArray[np.int64], wanted: float
     return float(f1[best]), allowed
 
 
-def _measured(rule: Rule, columns: Sequence[Column], members: Mask) -> Rule:
+def _measured(rule: Rule, columns: Sequence[Cells], members: Mask) -> Rule:
     claimed = rule.holds(columns)
     right = float((claimed & members).sum())
     return replace(rule, precision=right / max(1, int(claimed.sum())), recall=right / max(1, int(members.sum())))
 
 
-def _rounded(rule: Rule, columns: Sequence[Column], members: Mask) -> Rule:
+def _rounded(rule: Rule, columns: Sequence[Cells], members: Mask) -> Rule:
     """Round each threshold as far as F1 allows, or drop it."""
     by_name = {column.name: column for column in columns}
     best = _measured(rule, columns, members)
@@ -239,9 +218,9 @@ def _rounded(rule: Rule, columns: Sequence[Column], members: Mask) -> Rule:
             value = getattr(condition, bound)
             if value is None:
                 continue
-            unbounded = [] if getattr(best.conditions[i], other) is None else [None]
+            old = best.conditions[i]
+            unbounded = [] if getattr(old, other) is None else [None]
             for candidate in [*unbounded, *rounder(value, column)]:
-                old = best.conditions[i]
                 changed = replace(old, low=candidate) if bound == "low" else replace(old, high=candidate)
                 conditions = (*best.conditions[:i], changed, *best.conditions[i + 1 :])
                 found = _measured(replace(best, conditions=conditions), columns, members)

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -40,43 +40,6 @@ BLOCK = 4096
 """Rows per forward pass of a trained network."""
 
 
-@dataclass(frozen=True)
-class RowsConfig:
-    """Settings of the training.
-
-    Attributes
-    ----------
-    hidden : tuple of int
-        Units of each hidden layer.
-    alpha, version
-        Parameters of MIM, unless another objective is given.
-    beta : float
-        Weight of R_c.
-    batch_size : int
-        Minimum number of rows per update.
-    epochs : int
-    learning_rate : float
-        Initial learning rate of Adam, with a cosine schedule.
-    standardize : bool
-        Divide each column by its own standard deviation, or all by a common one.
-    seed : int
-    """
-
-    hidden: tuple[int, ...] = (256, 256)
-    alpha: float = 2.0
-    beta: float = 0.2
-    version: Literal[1, 2] = 2
-    batch_size: int = 100
-    epochs: int = 20
-    learning_rate: float = 3e-3
-    standardize: bool = True
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not self.hidden or not all(isinstance(n, Integral) and n >= 2 for n in self.hidden):
-            raise ValueError(f"`hidden` must be integers of at least 2, one per layer, got {self.hidden!r}")
-
-
 @dataclass(frozen=True, eq=False)
 class RowsEncoder:
     """A trained network, with the mean and standard deviation (n_features,) for normalising rows."""
@@ -90,8 +53,7 @@ class RowsEncoder:
         return torch.from_numpy(((X - self.mean) / self.std).astype(np.promote_types(X.dtype, np.float32)))
 
     def states(self, X: Array, layer: int = -1, device: torch.device = CPU) -> Array:
-        """Return a hidden state of each row in the precision of `X`, at least float32: (n, n_features) -> (n,
-        n_states).
+        """Return a hidden state of each row in the precision of `X`, at least float32: (n, p) -> (n, n_states).
 
         It is computed on `device`, unless `X` has double precision and the device (mps) does not support it.
         """
@@ -120,64 +82,72 @@ def mean_variance_scale(X: Array, standardize: bool) -> tuple[Array, Array, Arra
 
 def train_rows(
     X: Array,
-    config: RowsConfig,
+    hidden: Sequence[int],
     *,
     objective: Objective | WeightedSum | None = None,
+    alpha: float = 2.0,
+    version: Literal[1, 2] = 2,
+    beta: float = 0.2,
+    batch_size: int = 100,
+    epochs: int = 20,
+    learning_rate: float = 3e-3,
+    standardize: bool = True,
     callbacks: Sequence[Callback] = (),
+    seed: int = 0,
     verbose: bool = False,
     device: str = "auto",
 ) -> RowsEncoder:
-    """Learn features of unlabelled rows with an objective on every hidden state of an MLP.
+    """Learn features of unlabelled rows (n_samples, n_features) with an objective on every hidden state of an MLP.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features), n_samples >= 2
         May be memory-mapped.
-    config : RowsConfig
+    hidden : sequence of int
+        Units of each hidden layer.
     objective : Objective or WeightedSum, optional
-        By default MIM with the `alpha` and `version` of `config`. It is copied.
-    callbacks : sequence of Callback
-    verbose : bool, default=False
-    device : str, default="auto"
-        As in :func:`neuralbayes.fit`.
-
-    Returns
-    -------
-    RowsEncoder
+        By default MIM with `alpha` and `version`. It is copied.
+    beta : float, default=0.2
+        Weight of R_c.
+    batch_size : int, default=100
+        Minimum number of rows per update.
+    learning_rate : float, default=3e-3
+        Initial learning rate of Adam, with a cosine schedule.
+    standardize : bool, default=True
+        Divide each column by its own standard deviation, or all by a common one.
     """
-    mean, variance, std = mean_variance_scale(X, config.standardize)
-    batch_size = even_batches(len(X), config.batch_size)
-    n_products = batch_size * sum(a * b for a, b in zip((X.shape[1], *config.hidden[:-1]), config.hidden, strict=True))
+    mean, variance, std = mean_variance_scale(X, standardize)
+    batch_size = even_batches(len(X), batch_size)
+    n_products = batch_size * sum(a * b for a, b in pairwise((X.shape[1], *hidden)))
     with torch.random.fork_rng(), threadpool_limits(1 if n_products < SMALL else None):
-        torch.manual_seed(config.seed)
-        encoder = RowsEncoder(rows_network(X.shape[1], config.hidden), mean, std)
+        torch.manual_seed(seed)
+        encoder = RowsEncoder(rows_network(X.shape[1], hidden), mean, std)
         states = HiddenStates(encoder.network, [n for n, _ in encoder.network.named_children() if n[:4] == "relu"], [1])
         # Steps are relative to the length of a row and differences to the number of states, so the meaning of `beta`
         # does not depend on the number of columns and units.
         length = float(np.sqrt((variance / std**2).sum())) or 1.0
-        beta = config.beta * length**2 / config.hidden[-1]
-        smoothness = Smoothness(beta, scale=STEP * length) if beta else None
+        smoothness = Smoothness(beta * length**2 / hidden[-1], scale=STEP * length) if beta else None
 
         def fetch(indices: Tensor) -> Tensor:
             return encoder.prepare(X[indices.numpy()]).float()
 
         fit(
-            MIM(config.alpha, config.version) if objective is None else copy.deepcopy(objective),
+            MIM(alpha, version) if objective is None else copy.deepcopy(objective),
             states,
             Fetched(fetch, len(X)),
-            max_epochs=config.epochs,
+            max_epochs=epochs,
             batch_size=batch_size,
             smoothness=smoothness,
-            optimizer=partial(torch.optim.Adam, lr=config.learning_rate),
+            optimizer=partial(torch.optim.Adam, lr=learning_rate),
             schedule=cosine(),
             drop_last=True,
             callbacks=callbacks,
-            seed=config.seed,
+            seed=seed,
             verbose=verbose,
             device=device,
         )
         # A few dozen steps are too few for running averages to converge: recompute them with the final weights.
-        batches = Batches(len(X), batch_size, seed=config.seed, drop_last=True)
+        batches = Batches(len(X), batch_size, seed=seed, drop_last=True)
         update_bn((fetch(batches.indices(i)) for i in range(min(len(batches), 100))), encoder.network)
     encoder.network.eval().requires_grad_(False)
     return encoder

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.explain.numerals import short_number
+from neuralbayes.explain.conditions import short_number
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.explain.numerals import as_percent
+from neuralbayes.explain.conditions import as_percent
 
 ASSETS = Path(__file__).parent / "assets"
 JOINERS = "\u200c\u200d\u00ad"
