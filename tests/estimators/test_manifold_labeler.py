@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from paper.toys import CONNECTED, HARDER, PAPER, rotate_into
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
 
 import neuralbayes as nb
 from neuralbayes.data import toys
