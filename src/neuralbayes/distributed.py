@@ -121,7 +121,7 @@ def default_fabric(
     Parameters
     ----------
     device : str, default="auto"
-        "cpu", "cuda", "cuda:1" or "mps". "auto" is the device of :func:`computing_on`, or the best one available.
+        "cpu", "cuda", "cuda:1" or "mps". "auto" is the best one available.
     precision : {"32-true", "bf16-mixed"}, default="32-true"
     loggers : sequence of lightning_fabric.loggers.Logger
         They get every line of metrics.

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import norm, rankdata
 
-from neuralbayes.clusters.space import Frame, make_space, mid_ranks, noise_metric, rounding_variance, scalings
+from neuralbayes.clusters.space import Frame, make_space, rounding_variance, scalings
 
 WEIGHT = np.random.RandomState(1).randint(1, 4, size=200).astype(float)
 
@@ -34,15 +34,6 @@ def test_a_direction_along_which_all_clusters_are_wide_is_made_narrow(rng):
 
     assert spread(space.denoised) < 0.92 * spread(space.points)
     assert_allclose((X - X.mean(axis=0)) @ basis, space.points)
-
-
-def test_the_metric_whitens_the_differences_of_neighbours(rng):
-    x = rng.standard_normal((400, 3)) * [5.0, 1.0, 0.2]
-    neighbors = rng.randint(400, size=(400, 3))
-    metric = noise_metric(x, neighbors, np.zeros((3, 3)), shrinkage=0.0)
-    difference = ((x[:, None] - x[neighbors]) @ metric).reshape(-1, 3)
-    covariance = difference.T @ difference / len(difference)
-    assert_allclose(covariance / covariance.trace() * 3, np.eye(3), atol=1e-6)
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT])
@@ -91,7 +82,6 @@ def test_a_row_of_weight_two_counts_as_two(rng):
     for name, scaled in weighted.items():
         assert_allclose(scaled[rows], repeated[name], atol=1e-10)
     assert_allclose(frame(X), other(X))
-    assert_allclose(mid_ranks(X[:, 0], WEIGHT)[rows], mid_ranks(X[rows, 0]))
 
 
 def test_a_frame_is_restored_from_its_arrays_and_refuses_others(rng):

@@ -109,8 +109,6 @@ def test_anchors_are_the_known_rows_and_the_links():
     assert Anchors.of(Hints(weight=np.ones(6)), 2) is None
     few = with_votes.draw(8)
     assert (len(few.rows), len(few.must), len(few.cannot)) == (2, 2, 1)
-    for row, target in zip(few.rows.tolist(), few.target.tolist(), strict=True):
-        assert target in ([0.5, 0.5], {0: [0.0, 1.0], 5: [1.0, 0.0]}.get(row))
 
 
 def test_a_network_learns_from_votes_and_keeps_the_sizes(blobs):
@@ -124,7 +122,7 @@ def test_a_network_learns_from_votes_and_keeps_the_sizes(blobs):
     assert not network.training
     assert (trained.n_iter, trained.n_iter_start) == (100, 25)
     assert len(trained.loss_curve) == 20
-    assert trained.objective == trained.loss_curve[-1] < trained.loss_curve[10]
+    assert trained.loss_curve[-1] < trained.loss_curve[10]
 
 
 def test_known_rows_win_over_the_votes(blobs):
@@ -171,13 +169,3 @@ def test_states_are_almost_equally_probable_at_the_start_and_an_own_network_is_c
         assert_allclose(network(inputs).softmax(dim=1).detach(), 0.2, atol=1e-3)
     for name, tensor in own.state_dict().items():
         assert_array_equal(tensor, before[name])
-
-
-def test_the_generator_of_torch_is_left_alone():
-    before = torch.get_rng_state()
-    drawn = []
-    for _ in range(2):
-        with seeded(np.random.RandomState(3)):
-            drawn.append(torch.rand(2))
-    assert_array_equal(torch.get_rng_state(), before)
-    assert_array_equal(*drawn)

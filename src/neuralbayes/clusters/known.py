@@ -261,7 +261,7 @@ def least_number(hints: Hints, n_clusters: int | None) -> int:
 
 
 def taught_votes(
-    shares: Array, partitions: Sequence[Labels], points: Array, neighbors: Labels, hints: Hints
+    shares: NDArray[np.float64], partitions: Sequence[Labels], points: Array, neighbors: Labels, hints: Hints
 ) -> NDArray[np.float64]:
     """Mix the votes (n_rows, n_clusters) with the predictions of a classifier, if every cluster has known rows.
 

@@ -77,7 +77,8 @@ class Frame:
             rows = rows @ self.reduction
         dense: Array = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
         length = np.sqrt(np.square(dense).sum(axis=1, keepdims=True)) if self.unit else np.ones(1)
-        return dense / length.clip(np.finfo(float).tiny)
+        unit: Array = dense / length.clip(np.finfo(float).tiny)
+        return unit
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         parts = {name: getattr(self, name) for name in ("center", "basis", "lower", "upper")}

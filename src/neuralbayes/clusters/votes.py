@@ -80,7 +80,7 @@ def _neighbors_of(near: Labels) -> sp.csr_array:
 
 def _unit(rows: Points) -> Points:
     """Rows divided by their lengths."""
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-12)
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-12))
 
 
 def spectral_coordinates(near: Labels, n_clusters: int) -> NDArray[np.float32]:
@@ -131,7 +131,7 @@ def co_association(partitions: Sequence[Labels], n_dimensions: int, weight: Arra
     scaled = degree @ one_hot
     values, vectors = np.linalg.eigh((scaled.T @ (degree @ weighted)).toarray())
     values, vectors = values[-n_dimensions:], vectors[:, -n_dimensions:]
-    return np.asarray(_unit(scaled @ (vectors / np.sqrt(values.clip(1e-9)))))
+    return _unit(scaled @ (vectors / np.sqrt(values.clip(1e-9)))).astype(np.float64, copy=False)
 
 
 def matched_shares(
