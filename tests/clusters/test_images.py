@@ -13,7 +13,6 @@ import neuralbayes as nb
 from neuralbayes.clusters.images import (
     ANGLE,
     MARGIN,
-    N_MOVED,
     NEARLY_EQUAL,
     SHIFT,
     SLANT,
@@ -22,7 +21,6 @@ from neuralbayes.clusters.images import (
     choose_number,
     fit_images,
     merge_for,
-    n_versions,
     target_sizes,
 )
 from neuralbayes.clusters.known import Hints, make_hints
@@ -53,11 +51,6 @@ def test_maps_are_small_and_each_is_another_one():
     assert np.abs(linear - np.eye(2)).max() < math.sin(ANGLE) + 2 * STRETCH + SLANT
     assert len(np.unique(maps.reshape(500, 6), axis=0)) == 500
     assert_allclose(maps.mean(axis=0), np.eye(2, 3), atol=0.02)
-
-
-def test_the_number_of_versions_is_bounded_by_the_pixels_and_never_zero():
-    assert n_versions(10, 64) == N_MOVED
-    assert n_versions(60_000, 4000 * 3000 * 3) == 1
 
 
 def proba(found, x):

@@ -1,5 +1,7 @@
 """Training under virtual adversarial smoothness, against slow loops and values by hand."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -19,9 +21,11 @@ from neuralbayes.clusters.training import (
     state_mlp,
     state_network,
     train_from_votes,
-    train_states,
+    train_steps,
 )
 from neuralbayes.networks.states import MergedStates
+
+SMOOTH = partial(smooth_step, objective=default_objective())
 
 
 @pytest.fixture
@@ -117,7 +121,7 @@ def test_a_network_learns_from_votes_and_keeps_the_sizes(blobs):
     shares[:4] = torch.tensor([0.1, 0.8, 0.1])  # wrong votes
     with seeded(np.random.RandomState(0)):
         network = state_mlp(4, 16, 3)
-        trained = train_from_votes(network, lambda rows: x[rows], torch.full((90,), 0.5), shares, steps=100)
+        trained = train_from_votes(network, x.numpy(), np.ones(90), shares.numpy(), steps=100)
     assert_array_equal(network(x).argmax(dim=1), labels)  # the objective corrects the wrong ones
     assert not network.training
     assert (trained.n_iter, trained.n_iter_start) == (100, 25)
@@ -132,7 +136,7 @@ def test_known_rows_win_over_the_votes(blobs):
     with seeded(np.random.RandomState(0)):
         network = state_mlp(4, 16, 3)
         anchors = Anchors.of(make_hints(90, known=known)[0], 3)
-        train_from_votes(network, lambda rows: x[rows], torch.ones(90), shares, steps=300, anchors=anchors)
+        train_from_votes(network, x.numpy(), 2.5 * np.ones(90), shares.numpy(), steps=300, anchors=anchors)
     assert (network(x).argmax(dim=1)[known >= 0] == labels[known >= 0]).float().mean() > 0.9
 
 
@@ -142,7 +146,8 @@ def test_pairs_of_clusters_are_respected(blobs):
     hints = make_hints(90, must_link=must)[0]
     with seeded(np.random.RandomState(0)):
         network = MergedStates(state_mlp(4, 16, 6), torch.eye(3)[torch.arange(6) % 3])
-        train_states(network, lambda rows: x[rows], torch.ones(90), steps=200, anchors=Anchors.of(hints, 3))
+        step = partial(SMOOTH, fetch=x.__getitem__, anchors=Anchors.of(hints, 3))
+        train_steps(network, x.__getitem__, (torch.ones(90),), step, steps=200, description="")
     found = network(x).argmax(dim=1)
     assert (found[must[:, 0]] == found[must[:, 1]]).float().mean() > 0.9
 
@@ -156,7 +161,8 @@ def test_samples_are_drawn_in_proportion_to_their_weights(blobs):
         return x[rows]
 
     weight = np.where(np.arange(90) < 45, 0.5, 1.5)
-    train_states(state_mlp(4, 8, 3), fetch, torch.ones(90), steps=5, hints=Hints(weight=weight))
+    hints = Hints(weight=weight)
+    train_steps(state_mlp(4, 8, 3), fetch, (torch.ones(90),), SMOOTH, steps=5, hints=hints, description="")
     counts = np.bincount(torch.cat(drawn), minlength=90)
     assert_array_equal(counts, 5 * np.where(np.arange(90) < 45, 2, 6))
 

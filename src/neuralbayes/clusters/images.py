@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -41,8 +42,9 @@ from neuralbayes.clusters.training import (
     Anchors,
     default_objective,
     seeded,
+    smooth_step,
     state_network,
-    train_states,
+    train_steps,
 )
 from neuralbayes.neighbors import nearest_neighbors
 from neuralbayes.networks.states import MergedStates, StateNetwork
@@ -101,7 +103,9 @@ def fit_images(
     chosen = hints.draw(n_samples, max_samples, rng)
     hints = hints.of(chosen)
     least = max(least_number(hints, n_clusters), n_clusters or 1)
-    n_states = n_states or default_states(n_clusters or max(10, least), n_samples)
+    if n_states is None:
+        k = n_clusters or max(10, least)
+        n_states = int(np.clip(n_samples // SAMPLES_PER_STATE, LEAST_STATES * k, MOST_STATES * k))
     if n_states < least:
         raise ValueError(f"`n_states` must be at least {least}, the number of clusters, got {n_states}")
     data = _prepare(read, chosen, body, n_neighbors, hints, rng, verbose)
@@ -110,14 +114,15 @@ def fit_images(
     steps = int(np.clip(100 * n_samples // BATCH_SIZE, 2000, 6000)) if max_iter is None else max_iter
     later_steps = steps // 2 if merges else 0
     n_products = math.inf if body is not None else BATCH_SIZE * (data.points.shape[1] + n_hidden + n_states) * n_hidden
-    training: dict[str, Any] = {"fetch": data.fetch, "radius": data.radius, "versions": data.versions}
-    training |= {"hints": hints, "device": device, "verbose": verbose}
+    tensors = (data.radius,) if data.versions is None else (data.radius, data.versions)
+    run = partial(train_steps, fetch=data.fetch, tensors=tensors, hints=hints, device=device, verbose=verbose)
 
     with seeded(rng, n_products):
         network = state_network(body, data.fetch(torch.arange(2)), n_states, n_hidden)
         half = body is None and n_products * steps > LARGE and bfloat16_is_faster()
         called = InBfloat16(network) if half else network
-        trained = train_states(called, **training, steps=steps - later_steps, objective=objective)
+        step = partial(smooth_step, objective=objective or default_objective())
+        trained = run(called, step=step, steps=steps - later_steps, description="step of the states")
     p_zx = data.posteriors(network, device)
     if data.versions is None:
         joint = neighbor_joint(p_zx, data.neighbors, hints.weight)
@@ -134,14 +139,11 @@ def fit_images(
         if objective is None and data.versions is not None and target_prior == "auto":
             objective = default_objective(target_sizes(torch.from_numpy(joint.sum(axis=1)).float() @ membership))
         with seeded(rng, n_products):
-            last = train_states(
-                MergedStates(called, membership),
-                **training,
-                steps=later_steps,
-                objective=objective,
-                anchors=Anchors.of(hints, found),
-                description="step of the clusters",
+            step = partial(
+                step, objective=objective or default_objective(), fetch=data.fetch, anchors=Anchors.of(hints, found)
             )
+            merged = MergedStates(called, membership)
+            last = run(merged, step=step, steps=later_steps, description="step of the clusters")
     p_zx = data.posteriors(MergedStates(network, membership), device) if found > 1 else np.ones((len(chosen), 1))
     return Fit(
         Frame.unbounded(data.frame.center.numpy(), data.frame.basis.numpy()),
@@ -167,7 +169,7 @@ class _Data:
     radius: Tensor  # (n_samples,)
     frame: StateNetwork  # normalises
     read: Read | None  # for the user's network
-    chosen: NDArray[np.int64]
+    chosen: NDArray[np.int64]  # which images these are
 
     def fetch(self, indices: Tensor) -> Tensor:
         """Inputs of the network."""
@@ -204,8 +206,8 @@ def _prepare(
     for x in _blocks(read, chosen, verbose):
         parts.append(frame.normalize(x))
         if body is None:
-            several = range(n_versions(len(chosen), x[0].numel()))
-            moved_parts.append(torch.stack([frame.normalize(moved(x, rng)) for _ in several], dim=1))
+            n_versions = int(np.clip(MOVED_NUMBERS // (len(chosen) * x[0].numel()), 1, N_MOVED))
+            moved_parts.append(torch.stack([frame.normalize(moved(x, rng)) for _ in range(n_versions)], dim=1))
     points, versions = torch.cat(parts), torch.cat(moved_parts) if moved_parts else None
     distance, neighbors = nearest_neighbors(points.numpy(), min(n_neighbors, len(points) - 1), verbose=verbose)
     radius = torch.from_numpy(RADIUS * distance[:, -1]).float()
@@ -283,17 +285,6 @@ def choose_number(merging: Merging, max_clusters: int, by_information: bool) -> 
     return chosen, {"n_clusters": [*range(2, len(tried) + 2)], **selection}
 
 
-def default_states(n_clusters: int, n_samples: int) -> int:
-    """Default number of states.
-
-    Examples
-    --------
-    >>> default_states(10, 1437), default_states(10, 7000), default_states(10, 60_000)
-    (40, 70, 80)
-    """
-    return int(np.clip(n_samples // SAMPLES_PER_STATE, LEAST_STATES * n_clusters, MOST_STATES * n_clusters))
-
-
 def target_sizes(sizes: Tensor) -> Tensor | None:
     """Sizes of merged states (n_clusters,) as a target for p(z), or None if they are nearly equal.
 
@@ -301,17 +292,6 @@ def target_sizes(sizes: Tensor) -> Tensor | None:
     wrong cluster. If they are not, it splits large clusters and joins small ones.
     """
     return None if sizes.max() <= NEARLY_EQUAL * sizes.min() else sizes
-
-
-def n_versions(n_images: int, n_pixels: int) -> int:
-    """Number of moved versions to make of each image with `n_pixels` numbers (pixels times channels).
-
-    Examples
-    --------
-    >>> n_versions(60_000, 28 * 28), n_versions(60_000, 32 * 32 * 3), n_versions(10_000, 224 * 224 * 3)
-    (8, 2, 1)
-    """
-    return int(np.clip(MOVED_NUMBERS // (n_images * n_pixels), 1, N_MOVED))
 
 
 def moved(images: Tensor, rng: np.random.RandomState) -> Tensor:

@@ -93,11 +93,6 @@ class Hints:
         one_hot = np.eye(least_number(self, None))[self.known[rows]] if len(rows) else np.zeros((0, 0))
         return np.asarray(p_zx[rows].T @ one_hot, dtype=np.float64)
 
-    def match(self, labels: Labels, n_clusters: int) -> Labels:
-        """Renumber the clusters so that known rows lie in the clusters of their classes as far as possible."""
-        of_classes = self.masses(np.eye(n_clusters)[labels])
-        return numbered(np.arange(n_clusters), n_clusters, of_classes)[labels]
-
     def assign(self, cost: Array) -> Labels:
         """Assign each row to the cheapest cluster that the hints allow: (n_rows, n_clusters) -> (n_rows,).
 

@@ -44,13 +44,6 @@ def neighbor_joint(p_zx: Posteriors, neighbors: NDArray[np.integer], weight: Arr
     """p(z, z') of the states of a point and one of its neighbours, in either order: (n_states, n_states).
 
     From p(z|x) of points (n_points, n_states), the neighbours of each (n_points, n_neighbors), and weights (n_points,).
-
-    Examples
-    --------
-    >>> neighbor_joint(np.eye(3)[[0, 0, 1, 2]], np.array([[1], [0], [3], [2]]))
-    array([[0.5 , 0.  , 0.  ],
-           [0.  , 0.  , 0.25],
-           [0.  , 0.25, 0.  ]])
     """
     # One neighbour at a time; all at once would take n_neighbors times the memory of the posteriors.
     return versions_joint(p_zx, (p_zx[column] for column in neighbors.T), weight)

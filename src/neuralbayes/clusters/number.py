@@ -114,7 +114,8 @@ def choose_segments(
     if kind == "table":
         return int(numbers[np.argmax(agreements * selection["silhouette"])]), selection
     chance = np.where(numbers > 2, BY_CHANCE, BY_CHANCE_OF_TWO)
-    return largest_of_best(numbers, (agreements - chance) / (1.0 - chance)), selection
+    score = (agreements - chance) / (1.0 - chance)
+    return int(numbers[score > score.max() - EQUAL].max()), selection  # of several equally good ones, the largest
 
 
 def divide(space: Space, kind: Kind, rows: Labels, n_clusters: int, rng: np.random.RandomState) -> Labels:
@@ -176,11 +177,6 @@ def _matched(partition: Labels, labels: Labels, n_clusters: int) -> Labels:
     shared = np.zeros((n, n))
     np.add.at(shared, (partition, labels), 1.0)
     return np.asarray(linear_sum_assignment(shared, maximize=True)[1][partition], dtype=np.int64)
-
-
-def largest_of_best(tried: Array, score: Array) -> int:
-    """The number of clusters with the best score; of several equally good numbers, the largest."""
-    return int(tried[score > score.max() - EQUAL].max())
 
 
 def _silhouette(points: Array, n_clusters: int, rng: np.random.RandomState) -> float:

@@ -217,24 +217,20 @@ def fit_network(
     rng: np.random.RandomState,
     verbose: bool,
 ) -> tuple[Network, Trained]:
-    """Train a network of points (n_rows, n_dimensions) on the votes (n_rows, n_clusters), then with the objective.
-
-    `farthest` is the distance to the farthest neighbour (n_rows,), which determines the length of adversarial steps.
-    """
+    """Train a network of points (n_rows, n_dimensions) on the votes, as :func:`training.train_from_votes`."""
     import torch
 
     from neuralbayes.clusters import training
 
     n_clusters, n_dimensions = shares.shape[1], points.shape[1]
     n_hidden = n_hidden or int(np.clip(2 * max(n_dimensions, n_clusters), 128, 512))
-    inputs = torch.from_numpy(points).float()
     n_products = training.BATCH_SIZE * (n_dimensions + n_hidden + n_clusters) * n_hidden
     with training.seeded(rng, n_products if body is None else np.inf):
-        network = training.state_network(body, inputs[:2], n_clusters, n_hidden)
+        network = training.state_network(body, torch.from_numpy(points[:2]).float(), n_clusters, n_hidden)
         trained = training.train_from_votes(
             network,
-            lambda indices: inputs[indices],
-            torch.from_numpy(training.RADIUS * farthest).float(),
+            points,
+            farthest,
             shares,
             steps=max_iter,
             objective=objective,

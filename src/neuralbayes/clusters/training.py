@@ -38,6 +38,7 @@ from neuralbayes.objectives import MIM, Objective
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
 from neuralbayes.training import Batches, StopOnNaN, cosine, train
 
+Array = NDArray[np.float64]
 Fetch = Callable[[Tensor], Tensor]  # maps indices to samples in the form that the network takes
 
 RADIUS = 0.4  # length of the worst step in units of the distance to the farthest of the neighbours
@@ -167,37 +168,11 @@ def _one_of(x: Tensor, versions: list[Tensor]) -> Tensor:
     return versions[0][torch.arange(len(x), device=x.device), chosen]
 
 
-def train_states(
-    network: nn.Module,
-    fetch: Fetch,
-    radius: Tensor,
-    *,
-    steps: int,
-    objective: Objective | None = None,
-    versions: Tensor | None = None,
-    hints: Hints = NO_HINTS,
-    anchors: Anchors | None = None,
-    device: str = "auto",
-    verbose: bool = False,
-    description: str = "step of the states",
-) -> Trained:
-    """Train a network with the objective, and leave it in evaluation mode.
-
-    From the lengths of the worst steps (n_samples,) and optionally samples moved a little (n_samples, n_versions,
-    *features). Samples are drawn in proportion to the weights of the hints; other hints are given as `anchors`.
-    """
-    step = partial(smooth_step, objective=objective or default_objective(), fetch=fetch, anchors=anchors)
-    tensors = (radius,) if versions is None else (radius, versions)
-    return _train(
-        network, fetch, step, tensors, steps, hints=hints, device=device, verbose=verbose, description=description
-    )
-
-
 def train_from_votes(
     network: nn.Module,
-    fetch: Fetch,
-    radius: Tensor,
-    shares: Tensor | NDArray[np.floating],
+    points: Array,
+    farthest: Array,
+    shares: Array,
     *,
     steps: int | None = None,
     objective: Objective | None = None,
@@ -208,46 +183,55 @@ def train_from_votes(
 ) -> Trained:
     """Train a network on votes for a quarter of the steps, then with the objective; leave it in evaluation mode.
 
-    As :func:`train_states`, with the `shares` of the votes for each cluster (n_samples, n_clusters). Their mean is the
-    target of p(z) of the default objective, and `anchors` are from the hints and them.
+    From points (n_rows, n_dimensions), the distance to the farthest neighbour of each (n_rows,), which determines the
+    length of adversarial steps, and the `shares` of the votes for each cluster (n_rows, n_clusters). Their mean is the
+    target of p(z) of the default objective. By default, `anchors` are from the hints and the votes.
     """
-    target = torch.as_tensor(shares, dtype=torch.float32)
-    n_samples, n_clusters = target.shape
+    inputs, radius, target = (torch.from_numpy(x).float() for x in (points, RADIUS * farthest, shares))
+    n_rows, n_clusters = target.shape
     anchors = anchors or Anchors.of(hints, n_clusters, target)
     if objective is None:
         objective = default_objective(sample_mean(target, None if hints.weight is None else torch.tensor(hints.weight)))
     batch_size = max(BATCH_SIZE, SAMPLES_PER_CLUSTER * n_clusters)
     if steps is None:
-        steps = int(np.clip(16 * n_samples // batch_size, 360, 600))  # 16 epochs
-    run = partial(_train, network, fetch, hints=hints, device=device, verbose=verbose, batch_size=batch_size)
+        steps = int(np.clip(16 * n_rows // batch_size, 360, 600))  # 16 epochs
+
+    def fetch(indices: Tensor) -> Tensor:
+        return inputs[indices]
+
+    run = partial(train_steps, network, fetch, hints=hints, device=device, verbose=verbose, batch_size=batch_size)
     imitate = partial(imitation_step, fetch=fetch, anchors=anchors)
     improve = partial(smooth_step, objective=objective, fetch=fetch, anchors=anchors)
-    first = run(imitate, (radius, target), steps // 4, description="step of the start")
-    return first.then(run(improve, (radius,), steps - steps // 4, description="step of the clusters"))
+    first = run((radius, target), imitate, steps=steps // 4, description="step of the start")
+    return first.then(run((radius,), improve, steps=steps - steps // 4, description="step of the clusters"))
 
 
-def _train(
+def train_steps(
     network: nn.Module,
     fetch: Fetch,
-    step: Callable[[nn.Module, tuple[Tensor, ...]], dict[str, Tensor]],
     tensors: tuple[Tensor, ...],
-    steps: int,
+    step: Callable[[nn.Module, tuple[Tensor, ...]], dict[str, Tensor]],
     *,
+    steps: int,
     batch_size: int = BATCH_SIZE,
-    hints: Hints,
-    device: str,
-    verbose: bool,
+    hints: Hints = NO_HINTS,
+    device: str = "auto",
+    verbose: bool = False,
     description: str,
 ) -> Trained:
-    """Train on batches of samples and their entries in `tensors`."""
+    """Train on batches of samples and their entries in `tensors`, and leave the network in evaluation mode.
+
+    Samples are drawn in proportion to the weights of the hints; the other hints are for the step.
+    """
     if not steps:
         return Trained([], 0)
     pool = hints.pool()
     rows = torch.arange(len(tensors[0])) if pool is None else torch.as_tensor(pool)
+    size, seed = even_batches(len(rows), batch_size), int(torch.randint(2**31, ()))
     state = train(
         network,
         step,
-        Batches(len(rows), even_batches(len(rows), batch_size), seed=int(torch.randint(2**31, ())), drop_last=True),
+        Batches(len(rows), size, seed=seed, drop_last=True),
         fetch=lambda drawn: (fetch(rows[drawn]), *(tensor[rows[drawn]] for tensor in tensors)),
         optimizer=torch.optim.Adam(network.parameters(), lr=LEARNING_RATE),
         schedule=cosine(),

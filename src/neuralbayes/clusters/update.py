@@ -199,16 +199,15 @@ def _trained(
             wider.bias.fill_(float(head.bias.min()))
             wider.weight[:-n_more], wider.bias[:-n_more] = head.weight, head.bias
         network[-1] = wider
-    inputs, shares = torch.from_numpy(points).float(), torch.from_numpy(target).float()
     nowhere = torch.empty(0, 2, dtype=torch.int64)
-    anchors = training.Anchors(torch.from_numpy(kept), shares[torch.from_numpy(kept)], nowhere, nowhere)
+    anchors = training.Anchors(torch.from_numpy(kept), torch.from_numpy(target[kept]).float(), nowhere, nowhere)
     n_products = training.BATCH_SIZE * (points.shape[1] + head.in_features + len(membership)) * head.in_features
     with training.seeded(rng, n_products):
         trained = training.train_from_votes(
             MergedStates(network, torch.from_numpy(membership).float()),
-            lambda indices: inputs[indices],
-            torch.from_numpy(training.RADIUS * farthest).float(),
-            shares,
+            points,
+            farthest,
+            target,
             steps=max_iter,
             objective=objective,
             anchors=anchors,

@@ -89,7 +89,8 @@ def count_valleys(space: Space, max_clusters: int, n_searches: int = N_SEARCHES)
     kept = spread > 1e-6 * spread.max()  # beyond the rank of the rows, directions are arbitrary
     rows, floor = space.points[:, kept], space.floor[kept][:, kept]
     order = np.lexsort(rows.T[::-1])
-    root = _root(SCATTER * floor)
+    values, vectors = np.linalg.eigh(SCATTER * floor)
+    root = (vectors * np.sqrt(values.clip(0.0))) @ vectors.T
     found: list[tuple[int, list[tuple[int, float]]]] = []
     for seed in range(n_searches if len(order) <= MOST_ROWS else 1):
         points = rows[np.random.RandomState(seed).permutation(order)]
@@ -231,9 +232,3 @@ def _p_value(between: Array | float, hill: Array, share: Array) -> Array:
     """P(V <= between), V ~ Binomial(between + hill, share), for counts that need not be integers."""
     result: Array = betainc(np.maximum(hill, 1e-9), np.add(between, 1.0), 1.0 - share)
     return result
-
-
-def _root(covariance: Array) -> Array:
-    """The symmetric square root of a covariance."""
-    values, vectors = np.linalg.eigh(covariance)
-    return np.asarray((vectors * np.sqrt(values.clip(0.0))) @ vectors.T)

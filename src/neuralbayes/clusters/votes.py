@@ -19,7 +19,7 @@ from scipy.special import logsumexp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from neuralbayes.clusters.known import NO_HINTS, UNKNOWN, Hints
+from neuralbayes.clusters.known import NO_HINTS, UNKNOWN, Hints, numbered
 from neuralbayes.clusters.posterior import Quadratic
 from neuralbayes.clusters.space import Space
 from neuralbayes.neighbors import nearest_neighbors
@@ -187,7 +187,8 @@ def _constrained(points: Points, labels: Labels, n_clusters: int, hints: Hints) 
     if not hints.constrain:
         return labels
     weight = np.ones(len(points)) if hints.weight is None else hints.weight
-    starts = [hints.match(labels, n_clusters)]
+    of_classes = hints.masses(np.eye(n_clusters)[labels])
+    starts = [numbered(np.arange(n_clusters), n_clusters, of_classes)[labels]]
     if len(hints.classes):
         means = np.stack([points[hints.known == c].mean(axis=0) for c in hints.classes])
         nearest = hints.classes[_squares(points, means).argmin(axis=1)]
