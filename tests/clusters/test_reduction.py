@@ -20,13 +20,6 @@ def test_rows_of_low_rank_lose_nothing():
     assert_allclose(rows @ reduction @ reduction.T, rows.toarray(), atol=1e-9)
 
 
-def test_only_the_chosen_rows_count():
-    rng = np.random.RandomState(0)
-    rows = sp.csr_array(np.diag([1.0, 2.0, 3.0, 1e6]))
-    reduction = fit_reduction(rows, np.arange(3), 2, rng)
-    assert_allclose(np.abs(reduction).round(9), [[0, 0], [0, 1], [1, 0], [0, 0]])
-
-
 def test_a_row_of_weight_two_counts_as_two():
     rng = np.random.RandomState(0)
     rows = sparse_rows(6, rng)

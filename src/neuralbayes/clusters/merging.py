@@ -35,9 +35,7 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Posteriors = NDArray[np.floating]  # p(z|x): (n_points, n_states)
 
-APART = (
-    0.01  # lower bound of ratios in heights: differences between pairs that are hardly ever neighbours do not matter
-)
+APART = 0.01  # lower bound of ratios in heights; differences between pairs that hardly ever meet do not matter
 
 
 def neighbor_joint(p_zx: Posteriors, neighbors: NDArray[np.integer], weight: Array | None = None) -> Array:
@@ -66,13 +64,7 @@ def separation(p_zx: Posteriors, neighbors: NDArray[np.integer], weight: Array |
 
 
 def divergence(p_zx: Posteriors, weight: Array | None = None) -> Array:
-    """Jensen-Shannon divergence in nats between each cluster and the rest, as :func:`neuralbayes.js_divergence`.
-
-    Examples
-    --------
-    >>> divergence(np.eye(2))
-    array([0.69314718, 0.69314718])
-    """
+    """Jensen-Shannon divergence in nats between each cluster and the rest, as :func:`neuralbayes.js_divergence`."""
     p_zx = p_zx.astype(np.float64)
     rest = p_zx.sum(axis=1, keepdims=True) - p_zx
     share = np.full(len(p_zx), 1.0 / len(p_zx)) if weight is None else weight / weight.sum()

@@ -76,9 +76,9 @@ class Frame:
         if self.reduction is not None:
             rows = rows @ self.reduction
         dense: Array = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
-        length = np.sqrt(np.square(dense).sum(axis=1, keepdims=True)) if self.unit else np.ones(1)
-        unit: Array = dense / length.clip(np.finfo(float).tiny)
-        return unit
+        if self.unit:
+            dense = dense / np.sqrt(np.square(dense).sum(axis=1, keepdims=True)).clip(np.finfo(float).tiny)
+        return dense
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         parts = {name: getattr(self, name) for name in ("center", "basis", "lower", "upper")}
@@ -115,12 +115,6 @@ def scalings(rows: Array, weight: Array | None = None, *, keep_scale: bool = Fal
     of the distance to the median in units of the quartiles; and "ranked", normal scores of the ranks. Columns of two
     values are the same in all four. A value such as -999 counts as the nearest other value of its column. With
     `keep_scale`, columns keep their standard deviations. Also returns the frame from rows to "clipped".
-
-    Examples
-    --------
-    >>> scaled, frame = scalings(np.array([[0.0], [1.0], [2.0], [3.0], [1000.0]]))
-    >>> {name: x.ravel().round(1).tolist() for name, x in scaled.items()}["ranked"]
-    [-1.5, -0.6, 0.0, 0.6, 1.5]
     """
     least, most = plausible_range(rows)
     rows = np.clip(rows, least, most)
@@ -156,12 +150,6 @@ def plausible_range(rows: Array) -> tuple[Array, Array]:
     """Range of each column without a value that stands for missing ones: (n_rows, n_columns) -> (n_columns,) twice.
 
     Such a value is shared by several rows, and far from all others. Columns without one have no limits.
-
-    Examples
-    --------
-    >>> ages = np.append(np.arange(18.0, 80.0), [-999.0, -999.0])
-    >>> plausible_range(np.stack([ages, ages.clip(0.0)], axis=1))
-    (array([ 18., -inf]), array([inf, inf]))
     """
     least, most = np.full(rows.shape[1], -np.inf), np.full(rows.shape[1], np.inf)
     for j, column in enumerate(rows.T):

@@ -43,9 +43,7 @@ from neuralbayes.neighbors import nearest_neighbors
 Array = NDArray[np.float64]
 
 N_FOLDS, N_NEIGHBORS = 5, 10  # F and k; with 10 folds, twice the work finds hardly more outliers
-LOCAL = (
-    0.25  # the weight w: 0 finds only rows of low density, 1 (the local outlier factor) any row off its neighbourhood
-)
+LOCAL = 0.25  # the weight w: 0 finds only rows of low density, 1 any row off its neighbourhood (local outlier factor)
 N_COMPONENTS, MIN_REFERENCE = 128, 1280  # principal components of wider rows, and minimum of reference rows for them
 MAX_REFERENCE = 20_000  # reference rows of all folds together; a query computes this many distances
 MAX_NUMBERS = 10_000_000  # values of all reference rows together (40 MB), but there are 1,000 rows in any case
@@ -64,9 +62,7 @@ class Fold:
     unit: Array  # (n_features,): what differences are divided by
     components: Array  # (n_features, n_components): principal components; n_components is 0 if all columns are compared
     reference: NDArray[np.float32]  # (n_reference, n_components + 1 or n_features): coordinates
-    spacing: (
-        Array  # (n_reference,): mean logarithm of the distances from each reference row to its neighbours among them
-    )
+    spacing: Array  # (n_reference,): mean logarithm of the distances from reference rows to their neighbours
     floor: Array  # (): lower bound of distances
     scores: Array  # (n_calibration,)
 

@@ -172,7 +172,7 @@ def _ward_start(
     points: Points, n_clusters: int, rng: np.random.RandomState, weight: NDArray[np.float64] | None
 ) -> Points:
     """Means of Ward's clusters of small cells: (at most n_clusters, n_dimensions)."""
-    _, centers, sizes = cells(points, max(LEAST_CELLS, CELLS_PER_CLUSTER * n_clusters), rng, weight)
+    centers, sizes = cells(points, max(LEAST_CELLS, CELLS_PER_CLUSTER * n_clusters), rng, weight)
     merged = fcluster(ward(centers, sizes), min(n_clusters, len(centers)), "maxclust") - 1
     start = np.zeros((merged.max() + 1, points.shape[1]))
     np.add.at(start, merged, centers * sizes[:, None])
@@ -221,26 +221,23 @@ def _squares(points: Points, centers: Points) -> NDArray[np.float64]:
     return np.asarray((lengths - 2.0 * (points @ centers.T) + np.square(centers).sum(axis=1)).clip(0.0))
 
 
-def cells(
-    points: Points, n_cells: int, rng: np.random.RandomState, weight: NDArray[np.float64] | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Divide points into many small non-empty cells: cell of each point (n,), centres (m, d) and (weighted) sizes."""
+def cells(points: Points, n_cells: int, rng: np.random.RandomState, weight: Array | None = None) -> tuple[Array, Array]:
+    """Centres (m, d) and (weighted) sizes (m,) of many small non-empty cells that points are divided into."""
     if n_cells >= len(points):
-        sizes = np.ones(len(points)) if weight is None else weight.astype(np.float64)
-        return np.arange(len(points)), np.asarray(points, np.float64), sizes
+        return np.asarray(points, np.float64), np.ones(len(points)) if weight is None else weight
+    some = np.arange(len(points))
+    if len(points) >= MANY_POINTS:
+        some = np.sort(rng.permutation(len(points))[: POINTS_PER_CELL * n_cells])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = KMeans(n_cells, n_init=1, max_iter=6, random_state=rng)
-        if len(points) < MANY_POINTS:
-            labels = fitted.fit(points, sample_weight=weight).labels_
-        else:
-            some = np.sort(rng.permutation(len(points))[: POINTS_PER_CELL * n_cells])
-            labels = fitted.fit(points[some], sample_weight=None if weight is None else weight[some]).predict(points)
+        fitted.fit(points[some], sample_weight=None if weight is None else weight[some])
+        labels = fitted.labels_ if len(some) == len(points) else fitted.predict(points)
     labels = np.unique(labels, return_inverse=True)[1]
     sizes = np.bincount(labels, weights=weight).astype(np.float64)
     centers = np.zeros((len(sizes), points.shape[1]))
     np.add.at(centers, labels, points if weight is None else points * weight[:, None])
-    return labels, centers / sizes[:, None], sizes
+    return centers / sizes[:, None], sizes
 
 
 def ward(centers: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
