@@ -97,14 +97,6 @@ def test_states_of_one_kind_are_merged_first_and_those_of_different_kinds_last(m
     assert one_of_each[0] != one_of_each[3]
 
 
-def test_a_small_cluster_is_as_good_as_a_large_one():
-    """Two large states that touch a little are merged after a small and a tiny state that touch a lot."""
-    joint = np.array([[0.46, 0.02, 0, 0], [0.02, 0.46, 0, 0], [0, 0, 0.015, 0.005], [0, 0, 0.005, 0.015]])
-    merging = merge_states(joint)
-    assert merging.linkage[:2, :2].tolist() == [[2, 3], [0, 1]]
-    assert_allclose(merging.ratios[:2], [0.005 / 0.02**2, 0.02 / 0.48**2])
-
-
 @pytest.mark.parametrize("merge", [merge_states, merge_versions])
 def test_a_state_without_mass_goes_first(merge):
     joint = np.zeros((3, 3))

@@ -208,9 +208,3 @@ def test_a_damaged_part_is_named_and_so_are_missing_and_unknown_ones(name, chang
         Typicality.from_arrays({key: part for key, part in arrays.items() if key != f"1.{name}"})
     with pytest.raises(TypeError, match="other"):
         Typicality.from_arrays({**arrays, "1.other": np.zeros(3)})
-
-
-def test_folds_of_other_columns_do_not_fit():
-    one, other = (Typicality.fit(normal(60, d=d), random_state=0) for d in (2, 3))
-    with pytest.raises(ValueError, match="`folds`"):
-        Typicality((*one.folds, *other.folds))

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from torch import nn
 
 import neuralbayes as nb
-from neuralbayes.clusters.merging import MARGIN
+from neuralbayes.clusters.images import MARGIN
 from neuralbayes.data.sources import ArraySource
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps, empty clusters

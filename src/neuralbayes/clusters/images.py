@@ -31,7 +31,7 @@ from sklearn.utils.extmath import randomized_svd
 from torch import Tensor, nn
 
 from neuralbayes.bayes import posterior
-from neuralbayes.clusters.known import NO_HINTS, Hints, least_number, numbered, state_kinds
+from neuralbayes.clusters.known import NO_HINTS, UNKNOWN, Hints, least_number, numbered
 from neuralbayes.clusters.merging import Merging, cut, merge_states, neighbor_joint, separation, versions_joint
 from neuralbayes.clusters.posterior import Network, Trained
 from neuralbayes.clusters.rows import Fit
@@ -63,6 +63,7 @@ LEAST_STATES, MOST_STATES = 4, 8  # states per cluster; with 4, one with a fifti
 SAMPLES_PER_STATE = 100  # within the range of states per cluster
 MANY_STATES = 500  # above, merging by information would take longer than some ten seconds
 MARGIN = 0.02  # share of the largest H(z) - V(z, z') that fewer clusters may lack
+HELD = 0.5  # known rows of a class, counted by p(z|x), from which a state belongs to that class
 NEARLY_EQUAL = 1.5  # largest ratio of cluster sizes that count as equal
 LARGE = 1e11  # multiplications in a fit above which it pays to spend seconds on measuring whether bfloat16 is faster
 N_MOVED = 8  # moved versions of each image, fewer if images are many or large
@@ -130,7 +131,10 @@ def fit_images(
         versions = (data.posteriors(network, device, version) for version in range(data.versions.shape[1]))
         joint = versions_joint(p_zx, versions, hints.weight)
     of_classes = hints.masses(p_zx)
-    merging, by_information = merge_for(joint, n_clusters, data.versions is not None, state_kinds(of_classes))
+    kinds = None
+    if of_classes.size:
+        kinds = np.where(of_classes.max(axis=1) >= HELD, of_classes.argmax(axis=1), UNKNOWN)
+    merging, by_information = merge_for(joint, n_clusters, data.versions is not None, kinds)
     found, selection = (n_clusters, {}) if n_clusters else choose_number(merging, max_clusters, by_information)
     found = max(found, least)
     membership = torch.eye(found)[torch.from_numpy(numbered(cut(merging.linkage, found), found, of_classes))]

@@ -23,7 +23,6 @@ Array = NDArray[np.floating]
 MISSING = ("None", "nan", "NaN", "<NA>", "")  # texts of the cells that say nothing; <NA> is that of pandas
 UNKNOWN = -1  # class of rows whose class is unknown
 POOL = 4  # how many times a row of mean weight is in the pool that training draws from
-HELD = 0.5  # minimum number of known rows of a class, counted by p(z|x), for a state to belong to that class
 ROUNDS = 10  # maximum number of passes that move rows which share a cluster but must not
 COORDINATES, PENALTY = 0.5, 3.0  # of the classifier of known rows: weight of the coordinates, and the parameter C
 FEW_ROWS = 2.0  # number of known rows per class at which votes and classifier have equal weight
@@ -126,13 +125,6 @@ def numbered(clusters: Labels, n_clusters: int, of_classes: Array) -> Labels:
     np.add.at(held[:, : of_classes.shape[1]], clusters, of_classes)
     old, new = linear_sum_assignment(held, maximize=True)
     return np.asarray(new[np.argsort(old)][clusters], dtype=np.int64)
-
-
-def state_kinds(of_classes: NDArray[np.float64]) -> Labels | None:
-    """Most common class of each state, -1 for a state without one: (n_states, n_classes) -> (n_states,)."""
-    if not of_classes.size:
-        return None
-    return np.where(of_classes.max(axis=1) >= HELD, of_classes.argmax(axis=1), UNKNOWN)
 
 
 def _apart(cost: Array, pairs: Labels) -> Labels:

@@ -140,14 +140,32 @@ def fit_rows(
     if n_clusters == 1 or (kind == "table" and network is None and objective is None):
         posterior = maximize(points, np.eye(n_clusters)[voted], space.floor, hints.weight)
     else:
+        import torch
+
+        from neuralbayes.clusters import training
+
         if network is not None:
             frame = Frame.unbounded(*_center_and_scale(rows, hints.weight))
             points = frame(rows)
         elif kind != "embeddings":
             points, frame = space.denoised, frame.then(space.metric)
-        posterior, trained = fit_network(
-            points, distances[:, -1], shares, network, objective, max_iter, n_hidden, hints, device, rng, verbose
-        )
+        n_inputs = points.shape[1]
+        n_hidden = n_hidden or int(np.clip(2 * max(n_inputs, n_clusters), 128, 512))
+        n_products = training.BATCH_SIZE * (n_inputs + n_hidden + n_clusters) * n_hidden
+        with training.seeded(rng, n_products if network is None else np.inf):
+            made = training.state_network(network, torch.from_numpy(points[:2]).float(), n_clusters, n_hidden)
+            trained = training.train_from_votes(
+                made,
+                points,
+                distances[:, -1],
+                shares,
+                steps=max_iter,
+                objective=objective,
+                hints=hints,
+                device=device,
+                verbose=verbose,
+            )
+        posterior = Network(made.eval().requires_grad_(False), device)
     posterior, logits = _filled(posterior, posterior.logits(points), voted)
     pool = hints.pool()
     some = slice(None) if pool is None else pool
@@ -202,43 +220,6 @@ def _votes(
         return embedding_votes(rows.astype(np.float32), n_clusters, rng, hints)
     votes = table_votes(spaces, n_clusters, rng, hints)
     return votes if kind == "table" else votes + embedding_votes(spaces[0].points, n_clusters, rng, hints)
-
-
-def fit_network(
-    points: Array,
-    farthest: Array,
-    shares: Array,
-    body: nn.Module | None,
-    objective: Objective | None,
-    max_iter: int | None,
-    n_hidden: int | None,
-    hints: Hints,
-    device: str,
-    rng: np.random.RandomState,
-    verbose: bool,
-) -> tuple[Network, Trained]:
-    """Train a network of points (n_rows, n_dimensions) on the votes, as :func:`training.train_from_votes`."""
-    import torch
-
-    from neuralbayes.clusters import training
-
-    n_clusters, n_dimensions = shares.shape[1], points.shape[1]
-    n_hidden = n_hidden or int(np.clip(2 * max(n_dimensions, n_clusters), 128, 512))
-    n_products = training.BATCH_SIZE * (n_dimensions + n_hidden + n_clusters) * n_hidden
-    with training.seeded(rng, n_products if body is None else np.inf):
-        network = training.state_network(body, torch.from_numpy(points[:2]).float(), n_clusters, n_hidden)
-        trained = training.train_from_votes(
-            network,
-            points,
-            farthest,
-            shares,
-            steps=max_iter,
-            objective=objective,
-            hints=hints,
-            device=device,
-            verbose=verbose,
-        )
-    return Network(network.eval().requires_grad_(False), device), trained
 
 
 def _filled(posterior: Posterior, logits: Array, voted: Labels) -> tuple[Posterior, Array]:

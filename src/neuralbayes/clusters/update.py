@@ -19,7 +19,7 @@ from scipy.stats import betabinom, binom
 from neuralbayes.clusters.calibration import temperature
 from neuralbayes.clusters.merging import merge_states, neighbor_joint, separation
 from neuralbayes.clusters.number import Kind, stability
-from neuralbayes.clusters.posterior import Network, Posterior, Quadratic, Trained
+from neuralbayes.clusters.posterior import Posterior, Quadratic, Trained
 from neuralbayes.clusters.space import ROUNDING_ROWS, Space, metric_of_neighbors, rounding_variance
 from neuralbayes.clusters.valleys import cut_at_valleys, is_between
 from neuralbayes.clusters.votes import maximize
@@ -159,9 +159,26 @@ def update_clusters(
         floor = np.diag(rounding_variance(old[:ROUNDING_ROWS]))
         updated = maximize(points, target @ grown.T, floor)  # shares in the order of the states
     elif n_clusters + n_more > 1:
-        updated, trained = _trained(
-            posterior, grown, points, distances[:, -1], target, kept, max_iter, objective, device, rng, verbose
-        )
+        import torch
+
+        from neuralbayes.clusters import training
+        from neuralbayes.networks.states import MergedStates
+
+        network, n_hidden = _widened(posterior.network, len(grown))
+        rows, nowhere = torch.from_numpy(kept), torch.empty(0, 2, dtype=torch.int64)
+        with training.seeded(rng, training.BATCH_SIZE * (points.shape[1] + n_hidden + len(grown)) * n_hidden):
+            trained = training.train_from_votes(
+                MergedStates(network, torch.from_numpy(grown).float()),
+                points,
+                distances[:, -1],
+                target,
+                steps=max_iter,
+                objective=objective,
+                anchors=training.Anchors(rows, torch.from_numpy(target[kept]).float(), nowhere, nowhere),
+                device=device,
+                verbose=verbose,
+            )
+        updated = replace(posterior, network=network.eval().requires_grad_(False))
     if len(grown) == grown.shape[1]:  # one state per cluster: restore the calibration
         updated = updated.divided(temperature(updated.logits(points[kept]) @ grown, target[kept]))
     p_states = softmax(updated.logits(points), axis=1)
@@ -169,52 +186,21 @@ def update_clusters(
     return updated, grown, merging, separation(p_states @ grown, neighbors), trained
 
 
-def _trained(
-    posterior: Network,
-    membership: NDArray[np.float64],
-    points: NDArray[np.float64],
-    farthest: NDArray[np.float64],
-    target: NDArray[np.float64],
-    kept: Labels,
-    max_iter: int | None,
-    objective: Objective | None,
-    device: str,
-    rng: np.random.RandomState,
-    verbose: bool,
-) -> tuple[Network, Trained]:
-    """Continue the training of a network, with more states if `membership` has more."""
+def _widened(network: Any, n_states: int) -> tuple[Any, int]:
+    """A copy of a network with so many states, the new ones improbable everywhere, and the width of its last layer."""
     import torch
     from torch import nn
 
-    from neuralbayes.clusters import training
-    from neuralbayes.networks.states import MergedStates
-
-    network: Any = copy.deepcopy(posterior.network).requires_grad_(True)
+    network = copy.deepcopy(network).requires_grad_(True)
     head = network[-1]
-    n_more = len(membership) - head.out_features
-    if n_more:
-        wider = nn.Linear(head.in_features, len(membership))
+    n_old = head.out_features
+    if n_states > n_old:
+        network[-1] = nn.Linear(head.in_features, n_states)
         with torch.no_grad():
-            wider.weight.zero_()
-            wider.bias.fill_(float(head.bias.min()))
-            wider.weight[:-n_more], wider.bias[:-n_more] = head.weight, head.bias
-        network[-1] = wider
-    nowhere = torch.empty(0, 2, dtype=torch.int64)
-    anchors = training.Anchors(torch.from_numpy(kept), torch.from_numpy(target[kept]).float(), nowhere, nowhere)
-    n_products = training.BATCH_SIZE * (points.shape[1] + head.in_features + len(membership)) * head.in_features
-    with training.seeded(rng, n_products):
-        trained = training.train_from_votes(
-            MergedStates(network, torch.from_numpy(membership).float()),
-            points,
-            farthest,
-            target,
-            steps=max_iter,
-            objective=objective,
-            anchors=anchors,
-            device=device,
-            verbose=verbose,
-        )
-    return replace(posterior, network=network.eval().requires_grad_(False)), trained
+            network[-1].weight.zero_()
+            network[-1].bias.fill_(float(head.bias.min()))
+            network[-1].weight[:n_old], network[-1].bias[:n_old] = head.weight, head.bias
+    return network, head.in_features
 
 
 def updated_stability(
