@@ -12,11 +12,8 @@ from neuralbayes.training.progress import progress
 
 Array = NDArray[Any]
 
-BLOCK = 4000
-"""Points per search."""
-
-FEW_DIMENSIONS = 15
-"""Maximum number of dimensions for which trees are faster than all distances."""
+BLOCK = 4000  # points per search
+FEW_DIMENSIONS = 15  # dimensions up to which trees are faster than all distances
 
 
 def nearest_neighbors(
@@ -27,25 +24,10 @@ def nearest_neighbors(
     n_queries: int | None = None,
     verbose: bool = False,
 ) -> tuple[Array, NDArray[np.int64]]:
-    """The nearest of `points` to each query, or to each of the points themselves.
+    """Ascending distances to the nearest of `points` (n_points, n_dimensions), and their indices: (n_queries, k) each.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_dimensions)
-    n_neighbors : int
-        Number of neighbours; at most ``n_points - 1`` if the points themselves are the queries.
-    queries : ndarray of shape (n_queries, n_dimensions), optional
-        By default the points themselves; no point is its own neighbour.
-    n_queries : int, optional
-        Use only the first `n_queries` points as queries.
-    verbose : bool, default=False
-        Show progress.
-
-    Returns
-    -------
-    distances : ndarray of shape (n_queries, n_neighbors), ascending
-    neighbors : ndarray of shape (n_queries, n_neighbors)
-        Indices into `points`.
+    Queries are the points themselves, or the first `n_queries` of them, and no point is its own neighbour, unless other
+    `queries` are given.
 
     Examples
     --------

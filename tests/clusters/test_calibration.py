@@ -53,12 +53,6 @@ def test_without_rows_enough_the_votes_decide():
     assert calibrated_temperature(np.ones((5, 1)), x[:5], np.zeros((2, 2)), np.ones((5, 1))) == 1.0
 
 
-def test_equal_rows_give_a_finite_temperature():
-    logits = np.tile([[1.0, 0.0], [0.0, 1.0]], (30, 1))
-    t = calibrated_temperature(logits, np.ones((60, 2)), np.zeros((2, 2)), np.full((60, 2), 0.5))
-    assert 0.0 < t < np.inf
-
-
 def test_the_temperature_is_that_of_the_least_cross_entropy():
     target = np.random.RandomState(0).dirichlet(np.ones(3), size=200)
     assert temperature(7.0 * np.log(target), target) == pytest.approx(7.0, rel=1e-3)

@@ -12,7 +12,7 @@ from torch import nn
 import neuralbayes as nb
 from neuralbayes.clusters.images import (
     ANGLE,
-    N_MOVED,
+    MARGIN,
     NEARLY_EQUAL,
     SHIFT,
     SLANT,
@@ -21,12 +21,10 @@ from neuralbayes.clusters.images import (
     choose_number,
     fit_images,
     merge_for,
-    moved,
-    n_versions,
     target_sizes,
 )
 from neuralbayes.clusters.known import Hints, make_hints
-from neuralbayes.clusters.merging import merge_states, merge_versions
+from neuralbayes.clusters.merging import Merging, merge_states
 
 THREE = np.kron(np.eye(3), np.full((4, 4), 1 / 48))  # three clusters of four states that are all alike
 
@@ -55,23 +53,6 @@ def test_maps_are_small_and_each_is_another_one():
     assert_allclose(maps.mean(axis=0), np.eye(2, 3), atol=0.02)
 
 
-def test_moved_images_are_near_and_keep_their_colours():
-    y, x = torch.meshgrid(torch.linspace(-1, 1, 32), torch.linspace(-1, 1, 32), indexing="ij")
-    blob = torch.exp(-4 * (x**2 + y**2))
-    images = torch.stack([blob, 0.5 * blob, 0.0 * blob])[None].repeat(40, 1, 1, 1)
-    found = moved(images, np.random.RandomState(0))
-    assert found.shape == images.shape
-    assert_allclose(found[:, 1], 0.5 * found[:, 0], atol=1e-6)
-    assert_array_equal(found[:, 2], torch.zeros(40, 32, 32))
-    change = (found - images).flatten(1).norm(dim=1) / images.flatten(1).norm(dim=1)
-    assert 0.0 < float(change.min()) <= float(change.max()) < 0.5
-
-
-def test_the_number_of_versions_is_bounded_by_the_pixels_and_never_zero():
-    assert n_versions(10, 64) == N_MOVED
-    assert n_versions(60_000, 4000 * 3000 * 3) == 1
-
-
 def proba(found, x):
     points = found.frame(x.flatten(1).numpy())
     if found.frame.basis.ndim == 1:
@@ -97,34 +78,43 @@ def test_half_of_the_steps_are_for_the_states_if_there_is_something_to_merge(pix
     assert fitted(pixels, 3, max_iter=5).trained.n_iter_start == 3
 
 
-def test_an_own_network_gets_normalised_images_and_rows_get_no_versions(pixels):
+def test_an_own_network_gets_normalised_images_and_no_versions(pixels):
     own = nn.Conv2d(1, 2, 3)
     found = fitted(pixels, 3, body=own)
     assert found.frame.basis.shape == (64,)
     assert proba(found, pixels).shape == (200, 3)
     assert found.posterior.network.body is not own
-    rows = fitted(pixels.flatten(1), None, max_clusters=6)
-    assert list(rows.selection) == ["n_clusters", "ratio", "jump"]
+    assert list(fitted(pixels, None, body=own, max_clusters=6).selection) == ["n_clusters", "ratio", "jump"]
 
 
 @pytest.mark.parametrize(("n_clusters", "by_information"), [(2, True), (9, False)])
 def test_states_are_merged_by_ratio_if_information_does_not_support_as_many_clusters(n_clusters, by_information):
     merging, said = merge_for(THREE, n_clusters, moved=True)
-    expected = (merge_versions if by_information else merge_states)(THREE)
     assert said == by_information
-    assert_array_equal(merging.linkage, expected.linkage)
+    assert_array_equal(merging.linkage, merge_states(THREE, by_information=by_information).linkage)
     assert not merge_for(THREE, 2, moved=False)[1]
 
 
-def test_the_number_is_chosen_by_what_states_were_merged_by():
-    versions, neighbors = merge_versions(THREE), merge_states(THREE)
-    number, selection = choose_number(versions, 5, by_information=True)
-    assert number == 3
-    assert selection == {"n_clusters": [2, 3, 4, 5], "information": versions.information[1:5].tolist()}
-    number, selection = choose_number(neighbors, 5, by_information=False)
-    assert number == 3
-    assert_allclose(selection["ratio"], neighbors.ratios[[-1, -2, -3, -4]])
-    assert_allclose(selection["jump"], neighbors.jumps()[:4])
+def by_hand(ratios=(), information=()):
+    return Merging(np.zeros((0, 4)), np.array(ratios), np.array(information))
+
+
+def test_the_number_by_information_is_the_smallest_that_is_nearly_the_best():
+    best = 2.0
+    merging = by_hand(information=[0.0, 1.0, best * (1 - 1.1 * MARGIN), best * (1 - 0.9 * MARGIN), best, 1.9, 2.5])
+    assert [choose_number(merging, most, True)[0] for most in (6, 7, 3, 1)] == [4, 7, 3, 1]
+    expected = {"n_clusters": [2, 3], "information": merging.information[1:3].tolist()}
+    assert choose_number(merging, 3, True)[1] == expected
+    assert choose_number(by_hand(information=[0.0, -0.5, -0.8]), 3, True)[0] == 2
+    assert choose_number(by_hand(information=[0.0]), 3, True)[0] == 1
+
+
+def test_the_number_by_ratios_is_that_of_the_largest_jump_up_to_the_largest_number():
+    """The jumps are 2, 3, 4, 5 at K = 2, 3, 4, 5, so each allowed number is better than all before it."""
+    merging = by_hand(ratios=[120.0, 24.0, 6.0, 2.0, 1.0])
+    assert [choose_number(merging, most, False)[0] for most in (1, 2, 3, 4, 5, 9)] == [1, 2, 3, 4, 5, 5]
+    selection = choose_number(merging, 3, False)[1]
+    assert selection == {"n_clusters": [2, 3], "ratio": [1.0, 2.0], "jump": [2.0, 3.0]}
 
 
 def test_sizes_that_differ_are_the_target_of_p_z():
@@ -157,9 +147,3 @@ def test_known_classes_keep_their_numbers_and_weights_count(pixels):
     weight = np.where(labels < 5, 2.0, 0.1)
     weighed = fitted(pixels, 10, hints=Hints(weight=weight / weight.mean()))
     assert proba(weighed, pixels).shape == (200, 10)
-
-
-def test_the_seed_decides(pixels):
-    first, second, other = (fitted(pixels, 3, rng=np.random.RandomState(seed)) for seed in (0, 0, 1))
-    assert_array_equal(proba(first, pixels), proba(second, pixels))
-    assert np.abs(proba(first, pixels) - proba(other, pixels)).max() > 1e-3

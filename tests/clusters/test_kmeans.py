@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from neuralbayes.clusters.merging import cut
-from neuralbayes.clusters.votes import cells, kmeans, ward
+from neuralbayes.clusters.votes import kmeans, ward
 
 
 @pytest.fixture
@@ -31,14 +31,6 @@ def test_a_cell_counts_as_often_as_it_has_points(rng):
     sizes = rng.randint(1, 4, size=12)
     repeated = linkage(np.repeat(x, sizes, axis=0), "ward")
     assert_allclose(ward(x, sizes.astype(float))[:, 2], repeated[-11:, 2])
-
-
-def test_cells_hold_every_point_once_and_none_is_empty(rng):
-    x = rng.standard_normal((500, 3))
-    cell, centers, sizes = cells(x, 40, rng)
-    assert_array_equal(np.bincount(cell), sizes)
-    assert_allclose(centers, [x[cell == k].mean(axis=0) for k in range(len(sizes))])
-    assert_array_equal(cells(x, 500, rng)[0], np.arange(500))
 
 
 def inertia(x, labels):

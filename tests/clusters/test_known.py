@@ -7,8 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
 from neuralbayes.clusters.known import Hints, least_number, make_hints, numbered
-from neuralbayes.clusters.merging import merge_states, neighbor_joint
-from neuralbayes.clusters.space import noise_metric, principal_axes
+from neuralbayes.clusters.space import principal_axes
 from neuralbayes.clusters.votes import agree, cells, co_association, fit_mixture, kmeans, matched_shares
 
 
@@ -114,16 +113,6 @@ def test_clusters_get_the_numbers_of_the_classes_that_they_hold():
     assert_array_equal(numbered(clusters, 3, np.zeros((4, 0))), clusters)
 
 
-def test_states_of_one_class_are_merged_first_and_of_two_classes_last():
-    joint = np.full((4, 4), 1.0 / 16.0)
-    joint[0, 1] = joint[1, 0] = 0.2  # the closest pair, but with two classes
-    joint /= joint.sum()
-    merging = merge_states(joint, np.array([0, 1, -1, 0]))
-    assert_array_equal(merging.linkage[0, :2], [0, 3])
-    cluster = merging.clusters(2)
-    assert cluster[0] == cluster[3] != cluster[1]
-
-
 def test_kmeans_keeps_known_rows_and_links(rng):
     points = np.concatenate([rng.normal(0, 1, (50, 2)), rng.normal(4, 1, (50, 2)), rng.normal((0, 8), 1, (50, 2))])
     truth = np.repeat([2, 0, 1], 50)
@@ -155,14 +144,12 @@ def test_a_row_of_weight_two_counts_as_two_for_cells_and_kmeans(weighted, rng):
     hints = Hints(WEIGHTS)
     labels, repeated = kmeans(points, 2, rng, hints), kmeans(points[rows], 2, rng)
     assert adjusted_rand_score(labels[rows], repeated) == 1.0
-    _, centers, sizes = cells(points, 120, rng, WEIGHTS)
+    centers, sizes = cells(points, 120, rng, WEIGHTS)
     assert_array_equal(sizes, WEIGHTS)
     assert_array_equal(centers, points)
-    cell, centers, sizes = cells(points, 10, rng, WEIGHTS)
-    for number in range(len(sizes)):
-        mean = points[rows][cell[rows] == number].mean(axis=0)
-        assert_allclose(centers[number], mean)
-        assert sizes[number] == (cell[rows] == number).sum()
+    centers, sizes = cells(points, 10, rng, WEIGHTS)
+    assert sizes.sum() == len(rows)
+    assert_allclose(sizes @ centers, points[rows].sum(axis=0))
 
 
 def test_a_row_of_weight_two_counts_as_two_for_mixtures(weighted):
@@ -201,33 +188,21 @@ def test_a_row_of_weight_two_counts_as_two_for_the_coordinates(weighted, rng):
         principal_axes(x @ wide, 2, rng, weight) for x, weight in ((points, WEIGHTS), (points[rows], None))
     )
     assert_allclose(np.abs(axes.T @ repeated), np.eye(2), atol=1e-6)
-    neighbors = rng.randint(120, size=(120, 2))
-    metric = noise_metric(points, neighbors, np.zeros((3, 3)), weight=WEIGHTS)
-    again = noise_metric(np.concatenate([points[rows], points]), len(rows) + neighbors[rows], np.zeros((3, 3)))
-    assert_allclose(np.abs(metric), np.abs(again), rtol=1e-6)
-
-
-def test_a_row_of_weight_two_counts_as_two_for_neighbours(rng):
-    p_zx = rng.dirichlet(np.ones(3), 120)
-    neighbors = rng.randint(120, size=(120, 2))
-    rows = np.repeat(np.arange(120), WEIGHTS.astype(int))
-    joint = sum(np.outer(p_zx[i], p_zx[j]) for i in rows for j in neighbors[i])
-    assert_allclose(neighbor_joint(p_zx, neighbors, WEIGHTS), (joint + joint.T) / (2 * joint.sum()))
 
 
 @pytest.mark.parametrize(
-    "known", [["b", "", "a", None], ["b", float("nan"), "a", ""], pd.Series(["b", None, "a", ""], dtype="string")]
+    ("known", "numbers", "names"),
+    [
+        (["b", "", "a", None], [1, -1, 0, -1], ["a", "b"]),
+        (["b", float("nan"), "a", ""], [1, -1, 0, -1], ["a", "b"]),
+        (pd.Series(["b", None, "a", ""], dtype="string"), [1, -1, 0, -1], ["a", "b"]),
+        ([2, -1, 0], [2, -1, 0], []),
+        ([2.0, np.nan, 0.0], [2, -1, 0], []),
+        ([2, None, 0], [2, -1, 0], []),
+        (pd.Series([2, None, 0], dtype="Int64"), [2, -1, 0], []),
+    ],
 )
-def test_names_of_classes_are_numbered_in_their_order(known):
-    numbers, names = (found := make_hints(4, known=known))[0].known, found[1]
-    assert_array_equal(numbers, [1, -1, 0, -1])
-    assert names == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    "known", [[2, -1, 0], [2.0, np.nan, 0.0], [2, None, 0], pd.Series([2, None, 0], dtype="Int64")]
-)
-def test_numbers_of_classes_are_kept(known):
-    numbers, names = (found := make_hints(3, known=known))[0].known, found[1]
-    assert_array_equal(numbers, [2, -1, 0])
-    assert names == []
+def test_names_of_classes_are_numbered_in_their_order_and_numbers_are_kept(known, numbers, names):
+    hints, found = make_hints(len(known), known=known)
+    assert_array_equal(hints.known, numbers)
+    assert found == names

@@ -109,14 +109,6 @@ def test_the_most_repeatable_number_is_chosen_and_none_if_nothing_is_repeatable(
     assert choose_segments(rows_in_space(noise), kind, range(3, 8), rng)[0] == 1
 
 
-def test_numbers_that_were_tried_before_are_compared_too():
-    space, rng = rows_in_space(blobs(3, 300, 4)), np.random.RandomState(0)
-    _, first = choose_segments(space, "embeddings", [2, 3], rng)
-    chosen, selection = choose_segments(space, "embeddings", [4, 6], rng, first)
-    assert chosen == 3
-    assert selection["n_clusters"] == [2.0, 3.0, 4.0, 6.0]
-
-
 def test_a_given_number_is_confirmed_by_as_many_valleys():
     space = rows_in_space(blobs(3, 300, 4))
     verdicts = [confirmed(space, "table", k, NO_HINTS) for k in (1, 2, 3, 4)]

@@ -1,11 +1,12 @@
-"""Scaled columns, rows in units of their noise, and the rounding of columns."""
+"""Scaled columns, rows in units of their noise, the rounding of columns, and the reduction of sparse rows."""
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from scipy.stats import norm, rankdata
 
-from neuralbayes.clusters.space import Frame, make_space, mid_ranks, noise_metric, rounding_variance, scalings
+from neuralbayes.clusters.space import Frame, fit_reduction, make_space, rounding_variance, scalings
 
 WEIGHT = np.random.RandomState(1).randint(1, 4, size=200).astype(float)
 
@@ -34,15 +35,6 @@ def test_a_direction_along_which_all_clusters_are_wide_is_made_narrow(rng):
 
     assert spread(space.denoised) < 0.92 * spread(space.points)
     assert_allclose((X - X.mean(axis=0)) @ basis, space.points)
-
-
-def test_the_metric_whitens_the_differences_of_neighbours(rng):
-    x = rng.standard_normal((400, 3)) * [5.0, 1.0, 0.2]
-    neighbors = rng.randint(400, size=(400, 3))
-    metric = noise_metric(x, neighbors, np.zeros((3, 3)), shrinkage=0.0)
-    difference = ((x[:, None] - x[neighbors]) @ metric).reshape(-1, 3)
-    covariance = difference.T @ difference / len(difference)
-    assert_allclose(covariance / covariance.trace() * 3, np.eye(3), atol=1e-6)
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT])
@@ -91,7 +83,6 @@ def test_a_row_of_weight_two_counts_as_two(rng):
     for name, scaled in weighted.items():
         assert_allclose(scaled[rows], repeated[name], atol=1e-10)
     assert_allclose(frame(X), other(X))
-    assert_allclose(mid_ranks(X[:, 0], WEIGHT)[rows], mid_ranks(X[rows, 0]))
 
 
 def test_a_frame_is_restored_from_its_arrays_and_refuses_others(rng):
@@ -114,3 +105,35 @@ def test_a_value_that_stands_for_missing_ones_counts_as_the_nearest_other(rng):
         assert_allclose(x, bounded[name])
     alone = np.append(rows[:, :1], [[-999.0]], axis=0)  # an outlier is not shared by several rows
     assert frame.lower[0] > scalings(alone)[1].lower[0]
+
+
+def sparse_rows(rank, rng):
+    left, right = rng.standard_normal((80, rank)), rng.standard_normal((rank, 60)) * (rng.uniform(size=60) < 0.5)
+    return sp.csr_array(left @ right)
+
+
+def test_rows_of_low_rank_lose_nothing(rng):
+    rows = sparse_rows(5, rng)
+    reduction = fit_reduction(rows, np.arange(80), 20, rng)
+    assert reduction.shape == (60, 5)  # singular vectors that are only rounding are left out
+    assert_allclose(rows @ reduction @ reduction.T, rows.toarray(), atol=1e-9)
+
+
+def test_a_sparse_row_of_weight_two_counts_as_two(rng):
+    rows = sparse_rows(6, rng)
+    weight = rng.randint(1, 4, size=80)
+    repeated = rows[np.repeat(np.arange(80), weight)]
+    one = fit_reduction(rows, np.arange(80), 6, rng, weight=weight.astype(float))
+    other = fit_reduction(repeated, np.arange(repeated.shape[0]), 6, rng)
+    assert_allclose(np.abs(one), np.abs(other), atol=1e-6)
+
+
+def test_directions_alone_count_with_unit(rng):
+    rows = sparse_rows(6, rng)
+    long = sp.diags_array(np.geomspace(1e-3, 1e3, 80)) @ rows
+    one, other = (fit_reduction(x.tocsr(), np.arange(80), 3, np.random.RandomState(0), unit=True) for x in (rows, long))
+    assert_allclose(one @ one.T, other @ other.T, atol=1e-6)
+
+
+def test_rows_of_zeros_have_a_reduction():
+    assert fit_reduction(sp.csr_array((5, 9)), np.arange(5), 3, np.random.RandomState(0)).shape == (9, 1)

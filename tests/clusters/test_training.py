@@ -1,5 +1,7 @@
 """Training under virtual adversarial smoothness, against slow loops and values by hand."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -19,9 +21,11 @@ from neuralbayes.clusters.training import (
     state_mlp,
     state_network,
     train_from_votes,
-    train_states,
+    train_steps,
 )
 from neuralbayes.networks.states import MergedStates
+
+SMOOTH = partial(smooth_step, objective=default_objective())
 
 
 @pytest.fixture
@@ -46,14 +50,6 @@ def test_a_step_is_the_change_plus_a_tenth_of_the_objective():
     assert metrics["loss"].item() == pytest.approx(INFORMATION * (of_samples + PRIOR * negative_entropy), rel=1e-4)
     assert metrics["mi"].item() == pytest.approx(-negative_entropy - of_samples, abs=1e-5)
     assert network.weight.grad.abs().max() > 0
-
-
-def test_the_target_of_p_z_is_where_the_default_objective_is_smallest():
-    sizes = torch.tensor([0.7, 0.2, 0.1])
-    objective = default_objective(10.0 * sizes)
-    certain = torch.eye(3).mul(50.0)[torch.tensor([0] * 7 + [1] * 2 + [2])]
-    others = [certain[torch.randperm(10)[:8]] for _ in range(5)] + [certain[[0, 7, 9]]]
-    assert all(objective(certain) < objective(other) for other in others if len(other.unique(dim=0)) == 3)
 
 
 def test_imitation_is_the_cross_entropy_to_the_votes():
@@ -109,8 +105,6 @@ def test_anchors_are_the_known_rows_and_the_links():
     assert Anchors.of(Hints(weight=np.ones(6)), 2) is None
     few = with_votes.draw(8)
     assert (len(few.rows), len(few.must), len(few.cannot)) == (2, 2, 1)
-    for row, target in zip(few.rows.tolist(), few.target.tolist(), strict=True):
-        assert target in ([0.5, 0.5], {0: [0.0, 1.0], 5: [1.0, 0.0]}.get(row))
 
 
 def test_a_network_learns_from_votes_and_keeps_the_sizes(blobs):
@@ -119,12 +113,12 @@ def test_a_network_learns_from_votes_and_keeps_the_sizes(blobs):
     shares[:4] = torch.tensor([0.1, 0.8, 0.1])  # wrong votes
     with seeded(np.random.RandomState(0)):
         network = state_mlp(4, 16, 3)
-        trained = train_from_votes(network, lambda rows: x[rows], torch.full((90,), 0.5), shares, steps=100)
+        trained = train_from_votes(network, x.numpy(), np.ones(90), shares.numpy(), steps=100)
     assert_array_equal(network(x).argmax(dim=1), labels)  # the objective corrects the wrong ones
     assert not network.training
     assert (trained.n_iter, trained.n_iter_start) == (100, 25)
     assert len(trained.loss_curve) == 20
-    assert trained.objective == trained.loss_curve[-1] < trained.loss_curve[10]
+    assert trained.loss_curve[-1] < trained.loss_curve[10]
 
 
 def test_known_rows_win_over_the_votes(blobs):
@@ -134,7 +128,7 @@ def test_known_rows_win_over_the_votes(blobs):
     with seeded(np.random.RandomState(0)):
         network = state_mlp(4, 16, 3)
         anchors = Anchors.of(make_hints(90, known=known)[0], 3)
-        train_from_votes(network, lambda rows: x[rows], torch.ones(90), shares, steps=300, anchors=anchors)
+        train_from_votes(network, x.numpy(), 2.5 * np.ones(90), shares.numpy(), steps=300, anchors=anchors)
     assert (network(x).argmax(dim=1)[known >= 0] == labels[known >= 0]).float().mean() > 0.9
 
 
@@ -144,7 +138,8 @@ def test_pairs_of_clusters_are_respected(blobs):
     hints = make_hints(90, must_link=must)[0]
     with seeded(np.random.RandomState(0)):
         network = MergedStates(state_mlp(4, 16, 6), torch.eye(3)[torch.arange(6) % 3])
-        train_states(network, lambda rows: x[rows], torch.ones(90), steps=200, anchors=Anchors.of(hints, 3))
+        step = partial(SMOOTH, fetch=x.__getitem__, anchors=Anchors.of(hints, 3))
+        train_steps(network, x.__getitem__, (torch.ones(90),), step, steps=200, description="")
     found = network(x).argmax(dim=1)
     assert (found[must[:, 0]] == found[must[:, 1]]).float().mean() > 0.9
 
@@ -158,7 +153,8 @@ def test_samples_are_drawn_in_proportion_to_their_weights(blobs):
         return x[rows]
 
     weight = np.where(np.arange(90) < 45, 0.5, 1.5)
-    train_states(state_mlp(4, 8, 3), fetch, torch.ones(90), steps=5, hints=Hints(weight=weight))
+    hints = Hints(weight=weight)
+    train_steps(state_mlp(4, 8, 3), fetch, (torch.ones(90),), SMOOTH, steps=5, hints=hints, description="")
     counts = np.bincount(torch.cat(drawn), minlength=90)
     assert_array_equal(counts, 5 * np.where(np.arange(90) < 45, 2, 6))
 
@@ -171,13 +167,3 @@ def test_states_are_almost_equally_probable_at_the_start_and_an_own_network_is_c
         assert_allclose(network(inputs).softmax(dim=1).detach(), 0.2, atol=1e-3)
     for name, tensor in own.state_dict().items():
         assert_array_equal(tensor, before[name])
-
-
-def test_the_generator_of_torch_is_left_alone():
-    before = torch.get_rng_state()
-    drawn = []
-    for _ in range(2):
-        with seeded(np.random.RandomState(3)):
-            drawn.append(torch.rand(2))
-    assert_array_equal(torch.get_rng_state(), before)
-    assert_array_equal(*drawn)

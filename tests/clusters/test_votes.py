@@ -49,10 +49,6 @@ def test_the_coordinates_are_those_of_the_whole_co_association_matrix(rng):
     assert_allclose(found @ found.T, unit @ unit.T, atol=1e-8)  # for any signs
 
 
-def test_a_cluster_that_no_partition_has_is_no_trouble(rng):
-    assert_array_equal(agree([np.array([0, 0, 3, 3])] * 2, 4, rng)[1].sum(axis=1), 1.0)
-
-
 def test_a_consensus_has_all_its_clusters(rng):
     """A small cluster that half of the partitions see does not vanish."""
     partitions = [np.repeat([0, 1, 2], [40, 40, 6]), np.repeat([0, 1, 1], [40, 40, 6])]

@@ -138,7 +138,12 @@ def test_names_in_the_reference_are_documented_and_the_main_ones_have_an_example
         module, _, attribute = f"neuralbayes.{name}".rpartition(".")
         docs[name] = getattr(import_module(module), attribute).__doc__ or ""
     assert [name for name, text in docs.items() if not text] == []
-    main = {name for name in LISTED if "." not in name or name.startswith("plot.")} - {"Clustering", "load", "PretrainConfig", "ProbeResult"}
+    main = {name for name in LISTED if "." not in name or name.startswith("plot.")} - {
+        "Clustering",
+        "load",
+        "PretrainConfig",
+        "ProbeResult",
+    }
     assert [name for name in sorted(main) if ">>> " not in docs[name]] == []
 
 

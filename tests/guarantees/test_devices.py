@@ -82,7 +82,7 @@ def gradient_of_backward(device: torch.device, **settings: Any) -> Result:
 def virtual_adversarial_step(device: torch.device) -> Result:
     network = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3)).to(device)
     batch = torch.randn(9, 4).to(device), torch.rand(9).to(device)
-    metrics = smooth_step(network, batch, objective=DML(), weight=0.5)
+    metrics = smooth_step(network, batch, objective=DML())
     return gradients(network) | metrics
 
 

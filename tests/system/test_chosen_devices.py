@@ -7,20 +7,7 @@ import torch
 from torch import nn
 
 import neuralbayes as nb
-from neuralbayes.system.devices import computing_on, device_of, named_device, torch_device, working_copy
-
-
-def test_auto_is_what_the_call_around_it_says() -> None:
-    with computing_on("cpu"):
-        assert named_device("auto") == "cpu"
-        assert torch_device() == torch.device("cpu")
-    assert named_device("auto") == "auto"
-
-
-def test_what_is_said_ends_with_an_error() -> None:
-    with pytest.raises(KeyError), computing_on("cpu"):
-        raise KeyError
-    assert named_device("auto") == "auto"
+from neuralbayes.system.devices import device_of, torch_device, working_copy
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:", "cpu:0", "", 0])

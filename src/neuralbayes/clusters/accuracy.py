@@ -7,22 +7,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 
-def count_right(labels: NDArray[np.int64], truth: NDArray[np.int64]) -> int:
-    """Number of points with the correct label, under the best matching of clusters to classes (Hungarian method).
-
-    Examples
-    --------
-    >>> count_right(np.array([1, 1, 0, 0]), np.array([0, 0, 1, 0]))
-    3
-    """
-    n = int(max(labels.max(), truth.max())) + 1
-    table = np.zeros((n, n), dtype=np.int64)
-    np.add.at(table, (labels, truth), 1)
-    return int(table[linear_sum_assignment(table, maximize=True)].sum())
-
-
 def clustering_accuracy(labels: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
-    """Accuracy of clusters under the best one-to-one matching of clusters to classes.
+    """Accuracy of clusters under the best one-to-one matching of clusters to classes (Hungarian method).
 
     Parameters
     ----------
@@ -45,4 +31,6 @@ def clustering_accuracy(labels: NDArray[np.int64], truth: NDArray[np.int64]) -> 
     for name, values in (("labels", labels), ("truth", truth)):
         if values.dtype.kind not in "iu" or values.min() < 0:
             raise ValueError(f"`{name}` must be integers from 0, got {values.dtype} from {values.min()}")
-    return count_right(labels, truth) / len(truth)
+    table = np.zeros(2 * (int(max(labels.max(), truth.max())) + 1,), dtype=np.int64)
+    np.add.at(table, (labels, truth), 1)
+    return int(table[linear_sum_assignment(table, maximize=True)].sum()) / len(truth)

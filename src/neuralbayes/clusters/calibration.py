@@ -28,28 +28,18 @@ from scipy.special import expit, logsumexp
 
 Array = NDArray[np.float64]
 
-HOTTEST = 100.0
-"""Highest temperature of the search; the lowest is its inverse."""
-
-LEAST_ROWS = 10
-"""Minimum number of rows in each cluster of a pair, and between the two; other pairs are skipped."""
-
-MOST_ROWS = 3000
-"""Maximum number of rows per pair, drawn at random."""
-
-MOST_PAIRS = 200
-"""Maximum number of pairs; pairs with the most rows between them come first."""
-
-N_STEPS = 200
-"""Maximum number of steps of expectation maximisation."""
+HOTTEST = 100.0  # highest temperature of the search; the lowest is its inverse
+LEAST_ROWS = 10  # minimum number of rows in each cluster of a pair, and between the two; other pairs are skipped
+MOST_ROWS = 3000  # maximum number of rows per pair, drawn at random
+MOST_PAIRS = 200  # maximum number of pairs; pairs with the most rows between them come first
+N_STEPS = 200  # maximum number of steps of expectation maximisation
 
 
 def calibrated_temperature(logits: Array, points: Array, floor: Array, votes: Array) -> float:
-    """Find the temperature at which p(z|x) agrees with how far the clusters overlap.
+    """The temperature at which p(z|x) agrees with how far the clusters overlap; 1 for a single cluster.
 
-    From logits (n_rows, n_clusters), rows in coordinates in which distances are measured (n_rows, n_dimensions), the
-    covariance of their rounding, which is added to that of the clusters, and votes (n_rows, n_clusters), the target of
-    p(z|x) if no pair of clusters has enough rows between them. 1 for a single cluster.
+    From logits (n_rows, n_clusters), rows (n_rows, n_dimensions), the covariance of their rounding, and votes (n_rows,
+    n_clusters), the target of p(z|x) if no pair of clusters has enough rows between them.
 
     Examples
     --------
@@ -116,14 +106,7 @@ def _log_odds(fitted: Array, is_second: NDArray[np.bool_], floor: Array, rows: A
 
 
 def temperature(logits: Array, target: Array) -> float:
-    """Find the temperature that minimises the cross-entropy between `target` and the softmax of the divided logits.
-
-    Examples
-    --------
-    >>> target = np.array([[0.75, 0.25]])
-    >>> round(temperature(10.0 * np.log(target), target), 3)
-    10.0
-    """
+    """The temperature that minimises the cross-entropy between `target` and the softmax of the divided logits."""
     if target.shape[1] == 1:
         return 1.0
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -30,15 +31,8 @@ from sklearn.utils.extmath import randomized_svd
 from torch import Tensor, nn
 
 from neuralbayes.bayes import posterior
-from neuralbayes.clusters.known import NO_HINTS, Hints, least_number, numbered, state_kinds
-from neuralbayes.clusters.merging import (
-    Merging,
-    merge_states,
-    merge_versions,
-    neighbor_joint,
-    separation,
-    versions_joint,
-)
+from neuralbayes.clusters.known import NO_HINTS, UNKNOWN, Hints, least_number, numbered
+from neuralbayes.clusters.merging import Merging, cut, merge_states, neighbor_joint, separation, versions_joint
 from neuralbayes.clusters.posterior import Network, Trained
 from neuralbayes.clusters.rows import Fit
 from neuralbayes.clusters.space import Frame
@@ -48,8 +42,9 @@ from neuralbayes.clusters.training import (
     Anchors,
     default_objective,
     seeded,
+    smooth_step,
     state_network,
-    train_states,
+    train_steps,
 )
 from neuralbayes.neighbors import nearest_neighbors
 from neuralbayes.networks.states import MergedStates, StateNetwork
@@ -61,43 +56,24 @@ from neuralbayes.training.progress import progress
 
 Array = NDArray[Any]
 
-Read = Callable[[NDArray[np.int64]], Tensor]
-"""Returns the samples at some indices in their original form: (m, C, H, W) or (m, n_features)."""
+Read = Callable[[NDArray[np.int64]], Tensor]  # images at some indices: (m, C, H, W)
 
-N_DIMENSIONS = 64
-"""Maximum number of principal components. Further directions carry noise, which the worst step would follow."""
-
-LEAST_STATES, MOST_STATES = 4, 8
-"""Default range of states per cluster. With four, a cluster with a fiftieth of the samples may get no state."""
-
-SAMPLES_PER_STATE = 100
-"""Number of samples per state, within the range of states per cluster."""
-
-MANY_STATES = 500
-"""Number of states above which merging by information would take longer than some ten seconds."""
-
-NEARLY_EQUAL = 1.5
-"""Largest ratio of cluster sizes that count as equal."""
-
-LARGE = 1e11
-"""Multiplications in a fit above which it pays to spend seconds on measuring whether bfloat16 is faster."""
-
-N_MOVED = 8
-"""Number of moved versions of each image, fewer if images are many or large."""
-
-MOVED_NUMBERS = 2**29
-"""Total number of pixels to move; every image gets at least one version."""
-
+N_DIMENSIONS = 64  # principal components; further directions carry noise, which the worst step would follow
+LEAST_STATES, MOST_STATES = 4, 8  # states per cluster; with 4, one with a fiftieth of the images may get none
+SAMPLES_PER_STATE = 100  # within the range of states per cluster
+MANY_STATES = 500  # above, merging by information would take longer than some ten seconds
+MARGIN = 0.02  # share of the largest H(z) - V(z, z') that fewer clusters may lack
+HELD = 0.5  # known rows of a class, counted by p(z|x), from which a state belongs to that class
+NEARLY_EQUAL = 1.5  # largest ratio of cluster sizes that count as equal
+LARGE = 1e11  # multiplications in a fit above which it pays to spend seconds on measuring whether bfloat16 is faster
+N_MOVED = 8  # moved versions of each image, fewer if images are many or large
+MOVED_NUMBERS = 2**29  # pixels to move in all; every image gets at least one version
 ANGLE = math.radians(8.0)
 STRETCH = 0.08  # largest logarithm of the factor of both sides, and of their ratio
 SLANT = 0.08
 SHIFT = 0.05  # share of the width, and of the height
-
-SPAN_NUMBERS = 2**25
-"""Maximum number of values to compute the principal components from: a quarter of a gigabyte."""
-
-BLOCK = 2000
-"""Number of samples to read, or to pass through the network, at once."""
+SPAN_NUMBERS = 2**25  # values to compute the principal components from: a quarter of a gigabyte
+BLOCK = 2000  # images to read, or to pass through the network, at once
 
 
 def fit_images(
@@ -121,63 +97,58 @@ def fit_images(
 ) -> Fit:
     """Train small states, merge them, and train the clusters; :class:`neuralbayes.InformationClusterer` says more.
 
-    `body` is your network, which is copied and takes the normalised samples; by default an MLP on the principal
+    `body` is your network, which is copied and takes the normalised images; by default an MLP on the principal
     components. Images are moved only for this MLP. Half of the `max_iter` steps are for the states. Clusters of images
     are not tested for gaps between them, so the verdict is never "clusters".
     """
     chosen = hints.draw(n_samples, max_samples, rng)
     hints = hints.of(chosen)
-    least = least_number(hints, n_clusters)
-    n_states = n_states or default_states(n_clusters or max(10, least), n_samples)
-    if n_states < max(least, n_clusters or 1):
-        raise ValueError(
-            f"`n_states` must be at least {max(least, n_clusters or 1)}, the number of clusters, got {n_states}"
-        )
+    least = max(least_number(hints, n_clusters), n_clusters or 1)
+    if n_states is None:
+        k = n_clusters or max(10, least)
+        n_states = int(np.clip(n_samples // SAMPLES_PER_STATE, LEAST_STATES * k, MOST_STATES * k))
+    if n_states < least:
+        raise ValueError(f"`n_states` must be at least {least}, the number of clusters, got {n_states}")
     data = _prepare(read, chosen, body, n_neighbors, hints, rng, verbose)
     merges = n_clusters not in (1, n_states) or (hints.constrain and n_clusters != 1)
-    steps = default_steps(n_samples) if max_iter is None else max_iter
+    # By default a hundred epochs, but at least 2000 and at most 6000 steps.
+    steps = int(np.clip(100 * n_samples // BATCH_SIZE, 2000, 6000)) if max_iter is None else max_iter
     later_steps = steps // 2 if merges else 0
-    n_products = math.inf if body is not None else BATCH_SIZE * (data.width + n_hidden + n_states) * n_hidden
+    n_products = math.inf if body is not None else BATCH_SIZE * (data.points.shape[1] + n_hidden + n_states) * n_hidden
+    tensors = (data.radius,) if data.versions is None else (data.radius, data.versions)
+    run = partial(train_steps, fetch=data.fetch, tensors=tensors, hints=hints, device=device, verbose=verbose)
 
     with seeded(rng, n_products):
         network = state_network(body, data.fetch(torch.arange(2)), n_states, n_hidden)
         half = body is None and n_products * steps > LARGE and bfloat16_is_faster()
         called = InBfloat16(network) if half else network
-        trained = train_states(
-            called,
-            data.fetch,
-            data.radius,
-            steps=steps - later_steps,
-            objective=objective,
-            versions=data.versions,
-            hints=hints,
-            verbose=verbose,
-        )
-    p_zx = data.posteriors(network)
-    joint = data.joint(network, p_zx, hints)
+        step = partial(smooth_step, objective=objective or default_objective())
+        trained = run(called, step=step, steps=steps - later_steps, description="step of the states")
+    p_zx = data.posteriors(network, device)
+    if data.versions is None:
+        joint = neighbor_joint(p_zx, data.neighbors, hints.weight)
+    else:
+        versions = (data.posteriors(network, device, version) for version in range(data.versions.shape[1]))
+        joint = versions_joint(p_zx, versions, hints.weight)
     of_classes = hints.masses(p_zx)
-    merging, by_information = merge_for(joint, n_clusters, data.versions is not None, state_kinds(of_classes))
+    kinds = None
+    if of_classes.size:
+        kinds = np.where(of_classes.max(axis=1) >= HELD, of_classes.argmax(axis=1), UNKNOWN)
+    merging, by_information = merge_for(joint, n_clusters, data.versions is not None, kinds)
     found, selection = (n_clusters, {}) if n_clusters else choose_number(merging, max_clusters, by_information)
     found = max(found, least)
-    membership = torch.eye(found)[torch.from_numpy(numbered(merging.clusters(found), found, of_classes))]
-    last = Trained(trained.objective, [], 0)
+    membership = torch.eye(found)[torch.from_numpy(numbered(cut(merging.linkage, found), found, of_classes))]
+    last = Trained([], 0)
     if later_steps and found > 1:
         if objective is None and data.versions is not None and target_prior == "auto":
             objective = default_objective(target_sizes(torch.from_numpy(joint.sum(axis=1)).float() @ membership))
         with seeded(rng, n_products):
-            last = train_states(
-                MergedStates(called, membership),
-                data.fetch,
-                data.radius,
-                steps=later_steps,
-                objective=objective,
-                versions=data.versions,
-                hints=hints,
-                anchors=Anchors.of(hints, found),
-                verbose=verbose,
-                description="step of the clusters",
+            step = partial(
+                step, objective=objective or default_objective(), fetch=data.fetch, anchors=Anchors.of(hints, found)
             )
-    p_zx = data.posteriors(MergedStates(network, membership)) if found > 1 else np.ones((len(chosen), 1))
+            merged = MergedStates(called, membership)
+            last = run(merged, step=step, steps=later_steps, description="step of the clusters")
+    p_zx = data.posteriors(MergedStates(network, membership), device) if found > 1 else np.ones((len(chosen), 1))
     return Fit(
         Frame.unbounded(data.frame.center.numpy(), data.frame.basis.numpy()),
         Network(network.eval().requires_grad_(False), device),
@@ -194,7 +165,7 @@ def fit_images(
 
 @dataclass(frozen=True, eq=False)
 class _Data:
-    """Samples for training: their principal components or, for the user's network, how to read them."""
+    """Images for training: their principal components or, for the user's network, how to read them."""
 
     points: Tensor  # (n_samples, n_dimensions)
     versions: Tensor | None  # (n_samples, n_versions, n_dimensions)
@@ -202,11 +173,7 @@ class _Data:
     radius: Tensor  # (n_samples,)
     frame: StateNetwork  # normalises
     read: Read | None  # for the user's network
-    chosen: NDArray[np.int64]
-
-    @property
-    def width(self) -> int:
-        return self.points.shape[1]
+    chosen: NDArray[np.int64]  # which images these are
 
     def fetch(self, indices: Tensor) -> Tensor:
         """Inputs of the network."""
@@ -214,9 +181,9 @@ class _Data:
             return self.points[indices]
         return self.frame.normalize(self.read(self.chosen[indices.numpy()]))
 
-    def posteriors(self, network: nn.Module, version: int | None = None) -> Array:
-        """p(z|x) of all samples or of one version of them: (n_samples, n_states)."""
-        network = working_copy(network, torch_device())
+    def posteriors(self, network: nn.Module, device: str, version: int | None = None) -> Array:
+        """p(z|x) of all images or of one version of them: (n_samples, n_states)."""
+        network = working_copy(network, torch_device(device))
         place = device_of(network)
 
         def of_rows(rows: NDArray[np.int64]) -> Tensor:
@@ -225,13 +192,6 @@ class _Data:
             return posterior(network(x.to(place)))
 
         return in_blocks(of_rows, len(self.points), block=BLOCK)
-
-    def joint(self, network: nn.Module, p_zx: Array, hints: Hints) -> NDArray[np.float64]:
-        """p(z, z') of the states of an image and its versions, or of a sample and its neighbours."""
-        if self.versions is None:
-            return neighbor_joint(p_zx, self.neighbors, hints.weight)
-        several = (self.posteriors(network, version) for version in range(self.versions.shape[1]))
-        return versions_joint(p_zx, several, hints.weight)
 
 
 def _prepare(
@@ -243,28 +203,27 @@ def _prepare(
     rng: np.random.RandomState,
     verbose: bool,
 ) -> _Data:
-    """Project the samples and their moved versions, and find neighbours."""
+    """Project the images and their moved versions, and find neighbours."""
     center, scale, components = _span(read, chosen, rng, hints.weight)
     frame = StateNetwork(center, scale[:, None] * components, nn.Identity(), torch.eye(1))
     parts, moved_parts = [], []
     for x in _blocks(read, chosen, verbose):
         parts.append(frame.normalize(x))
-        if x.ndim == 4 and body is None:
-            several = range(n_versions(len(chosen), x[0].numel()))
-            moved_parts.append(torch.stack([frame.normalize(moved(x, rng)) for _ in several], dim=1))
+        if body is None:
+            n_versions = int(np.clip(MOVED_NUMBERS // (len(chosen) * x[0].numel()), 1, N_MOVED))
+            moved_parts.append(torch.stack([frame.normalize(moved(x, rng)) for _ in range(n_versions)], dim=1))
     points, versions = torch.cat(parts), torch.cat(moved_parts) if moved_parts else None
     distance, neighbors = nearest_neighbors(points.numpy(), min(n_neighbors, len(points) - 1), verbose=verbose)
     radius = torch.from_numpy(RADIUS * distance[:, -1]).float()
-    if body is None:
-        return _Data(points, versions, neighbors, radius, frame, None, chosen)
-    own = StateNetwork(center, scale, nn.Identity(), torch.eye(1))
-    return _Data(points, None, neighbors, radius, own, read, chosen)
+    if body is not None:
+        frame = StateNetwork(center, scale, nn.Identity(), torch.eye(1))
+    return _Data(points, versions, neighbors, radius, frame, None if body is None else read, chosen)
 
 
 def _span(
     read: Read, chosen: NDArray[np.int64], rng: np.random.RandomState, weight: NDArray[np.float64] | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Center (n_features,), factors (n_features,) and components (n_features, n_dimensions) of samples with weights."""
+    """Center (n_features,), factors (n_features,) and components (n_features, n_dimensions) of images with weights."""
     n_features = read(chosen[:1])[0].numel()
     few = np.sort(rng.permutation(len(chosen))[: max(2, SPAN_NUMBERS // n_features)])
     rows = np.concatenate([x.flatten(1).double().numpy() for x in _blocks(read, chosen[few], verbose=False)])
@@ -285,7 +244,7 @@ def _span(
 
 
 def _blocks(read: Read, indices: NDArray[np.int64], verbose: bool) -> Iterator[Tensor]:
-    """The samples, one block at a time."""
+    """The images, one block at a time."""
     starts = range(0, len(indices), BLOCK)
     with progress(len(starts), description="parts read", enabled=verbose) as display:
         for start in starts:
@@ -297,84 +256,50 @@ def _blocks(read: Read, indices: NDArray[np.int64], verbose: bool) -> Iterator[T
 def merge_for(
     joint: NDArray[np.float64], n_clusters: int | None, moved: bool, kinds: NDArray[np.int64] | None = None
 ) -> tuple[Merging, bool]:
-    """Merge states of images by H - V if that supports `n_clusters`, and others by the ratio; returns which it was."""
+    """Merge states by H - V if they are moved and it supports `n_clusters`, else by the ratio; returns which it was.
+
+    With more clusters than at the largest H - V, further ones would hold a few odd images each.
+    """
     if moved and len(joint) <= MANY_STATES:
-        merging = merge_versions(joint, kinds)
-        if (n_clusters or 1) <= merging.most_clusters:
+        merging = merge_states(joint, kinds, by_information=True)
+        if (n_clusters or 1) <= int(np.argmax(merging.information)) + 1:
             return merging, True
     return merge_states(joint, kinds), False
 
 
 def choose_number(merging: Merging, max_clusters: int, by_information: bool) -> tuple[int, dict[str, list[float]]]:
-    """Number of clusters, and the numbers that were compared, with H - V or the ratios and jumps that decide."""
+    """Number of clusters from 2 to `max_clusters`, or 1 for a single state, and what was compared.
+
+    By information, the smallest number with nearly the largest H - V, which increases up to the number of clusters that
+    images rarely leave when they are moved; it then hardly changes for a while, so the position of its maximum is
+    partly chance. Else the number at the largest drop in neighbour affinity: the ratio of the merge to K clusters over
+    that of the merge to K - 1.
+    """
     if by_information:
-        tried = range(2, min(max_clusters, merging.n_states) + 1)
-        information = [float(merging.information[k - 1]) for k in tried]
-        return merging.nearly_best(max_clusters), {"n_clusters": list(tried), "information": information}
-    tried = range(2, min(max_clusters, merging.n_states - 1) + 1)
-    return merging.largest_jump(max_clusters), {
-        "n_clusters": list(tried),
-        "ratio": [float(merging.ratios[1 - k]) for k in tried],
-        "jump": [float(merging.jumps()[k - 2]) for k in tried],
-    }
-
-
-def default_states(n_clusters: int, n_samples: int) -> int:
-    """Default number of states.
-
-    Examples
-    --------
-    >>> default_states(10, 1437), default_states(10, 7000), default_states(10, 60_000)
-    (40, 70, 80)
-    """
-    return int(np.clip(n_samples // SAMPLES_PER_STATE, LEAST_STATES * n_clusters, MOST_STATES * n_clusters))
-
-
-def default_steps(n_samples: int) -> int:
-    """Default number of training steps: a hundred epochs, but at least 2000 and at most 6000 steps.
-
-    Examples
-    --------
-    >>> default_steps(1437), default_steps(10_000), default_steps(60_000)
-    (2000, 4000, 6000)
-    """
-    return int(np.clip(100 * n_samples // BATCH_SIZE, 2000, 6000))
+        tried = merging.information[1:max_clusters]
+        nearly_best = tried >= tried.max(initial=-np.inf) - MARGIN * abs(tried.max(initial=-np.inf))
+        selection = {"information": tried.tolist()}
+    else:
+        ratios = merging.ratios[::-1]
+        bounded = np.maximum(ratios, np.finfo(float).eps)
+        tried = (bounded[1:] / bounded[:-1])[: max_clusters - 1]
+        nearly_best = tried == tried.max(initial=0.0)
+        selection = {"ratio": ratios[: len(tried)].tolist(), "jump": tried.tolist()}
+    chosen = int(np.argmax(nearly_best)) + 2 if len(tried) else 1
+    return chosen, {"n_clusters": [*range(2, len(tried) + 2)], **selection}
 
 
 def target_sizes(sizes: Tensor) -> Tensor | None:
     """Sizes of merged states (n_clusters,) as a target for p(z), or None if they are nearly equal.
 
-    If sizes are nearly equal, a uniform p(z) is the better target, since it corrects samples that merging left in a
+    If sizes are nearly equal, a uniform p(z) is the better target, since it corrects images that merging left in a
     wrong cluster. If they are not, it splits large clusters and joins small ones.
-
-    Examples
-    --------
-    >>> target_sizes(torch.tensor([0.26, 0.26, 0.23, 0.25]))
-    >>> target_sizes(torch.tensor([0.70, 0.20, 0.10]))
-    tensor([0.7000, 0.2000, 0.1000])
     """
     return None if sizes.max() <= NEARLY_EQUAL * sizes.min() else sizes
 
 
-def n_versions(n_images: int, n_pixels: int) -> int:
-    """Number of moved versions to make of each image with `n_pixels` numbers (pixels times channels).
-
-    Examples
-    --------
-    >>> n_versions(60_000, 28 * 28), n_versions(60_000, 32 * 32 * 3), n_versions(10_000, 224 * 224 * 3)
-    (8, 2, 1)
-    """
-    return int(np.clip(MOVED_NUMBERS // (n_images * n_pixels), 1, N_MOVED))
-
-
 def moved(images: Tensor, rng: np.random.RandomState) -> Tensor:
-    """Apply a different small affine map to each image (n, C, H, W); outside, the nearest border pixel is repeated.
-
-    Examples
-    --------
-    >>> moved(torch.full((2, 1, 4, 4), 0.5), np.random.RandomState(0)).unique()
-    tensor([0.5000])
-    """
+    """Apply a different small affine map to each image (n, C, H, W); outside, the nearest border pixel is repeated."""
     maps = torch.from_numpy(affine_maps(len(images), rng)).to(images.dtype)
     grid = nn.functional.affine_grid(maps, list(images.shape), align_corners=False)
     return nn.functional.grid_sample(images, grid, padding_mode="border", align_corners=False)

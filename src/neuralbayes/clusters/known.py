@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 
@@ -20,64 +20,40 @@ from sklearn.utils.validation import _check_sample_weight
 Labels = NDArray[np.int64]
 Array = NDArray[np.floating]
 
-MISSING = ("None", "nan", "NaN", "<NA>", "")
-"""Texts of the cells that say nothing: None, NaN, and the missing value of pandas."""
+MISSING = ("None", "nan", "NaN", "<NA>", "")  # texts of the cells that say nothing; <NA> is that of pandas
+UNKNOWN = -1  # class of rows whose class is unknown
+POOL = 4  # how many times a row of mean weight is in the pool that training draws from
+ROUNDS = 10  # maximum number of passes that move rows which share a cluster but must not
+COORDINATES, PENALTY = 0.5, 3.0  # of the classifier of known rows: weight of the coordinates, and the parameter C
+FEW_ROWS = 2.0  # number of known rows per class at which votes and classifier have equal weight
 
-UNKNOWN = -1
-"""Class of rows whose class is unknown."""
 
-POOL = 4
-"""How many times a row of mean weight is in the pool that training draws from."""
-
-HELD = 0.5
-"""Minimum number of known rows of a class, counted by p(z|x), for a state to belong to that class."""
-
-ROUNDS = 10
-"""Maximum number of passes that move rows which share a cluster but must not."""
-
-COORDINATES, PENALTY = 0.5, 3.0
-"""Of the classifier of known rows: weight of the coordinates relative to memberships, and the parameter C."""
-
-FEW_ROWS = 2.0
-"""Number of known rows per class at which votes and classifier have equal weight."""
+def _none() -> Labels:
+    return np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Hints:
-    """Weights, classes and links of rows, each None if not given.
+    """Weights, classes and links of rows; the arrays of classes and links are empty without any."""
 
-    Attributes
-    ----------
-    weight : ndarray of shape (n_rows,) or None
-        With mean 1.
-    known : ndarray of shape (n_rows,) or None
-        The class of a row, which is the number of its cluster, or -1.
-    group : ndarray of shape (n_rows,) or None
-        Rows with the same number must share a cluster.
-    cannot : ndarray of shape (n_pairs, 2) or None
-        Pairs of rows that must not share a cluster.
-    """
-
-    weight: NDArray[np.float64] | None = None
-    known: Labels | None = None
-    group: Labels | None = None
-    cannot: Labels | None = None
+    weight: NDArray[np.float64] | None = None  # (n_rows,), with mean 1
+    known: Labels = field(default_factory=_none)  # (n_rows,): the class, which is the number of its cluster, or -1
+    group: Labels = field(default_factory=_none)  # (n_rows,): rows with the same number must share a cluster
+    cannot: Labels = field(default_factory=_none)  # (n_pairs, 2): rows that must not share a cluster
 
     @property
     def constrain(self) -> bool:
         """Whether there are hints other than weights."""
-        return self.known is not None
+        return len(self.known) > 0
 
     @cached_property
     def classes(self) -> Labels:
         """Classes with at least one known row, ascending."""
-        return np.empty(0, np.int64) if self.known is None else np.unique(self.known[self.known != UNKNOWN])
+        return np.unique(self.known[self.known != UNKNOWN])
 
     @cached_property
     def rows(self) -> Labels:
         """Indices of the rows with a class or a link, ascending."""
-        if self.known is None or self.group is None or self.cannot is None:
-            return np.empty(0, np.int64)
         hinted = self.known != UNKNOWN
         hinted |= np.bincount(self.group)[self.group] > 1
         hinted[self.cannot] = True
@@ -88,7 +64,7 @@ class Hints:
         if self.weight is not None:
             others, weight = replace(self, weight=None).of(rows), self.weight[rows]
             return others if (weight == weight[0]).all() else replace(others, weight=weight / weight.mean())
-        if self.known is None or self.group is None or self.cannot is None:
+        if not self.constrain:
             return Hints()
         place = np.full(len(self.known), -1)
         place[rows] = np.arange(len(rows))
@@ -112,16 +88,9 @@ class Hints:
 
     def masses(self, p_zx: Array) -> NDArray[np.float64]:
         """Number of known rows of each class in each state: (n_rows, n_states) -> (n_states, n_classes)."""
-        if self.known is None:
-            return np.zeros((p_zx.shape[1], 0))
         rows = np.flatnonzero(self.known != UNKNOWN)
         one_hot = np.eye(least_number(self, None))[self.known[rows]] if len(rows) else np.zeros((0, 0))
         return np.asarray(p_zx[rows].T @ one_hot, dtype=np.float64)
-
-    def match(self, labels: Labels, n_clusters: int) -> Labels:
-        """Renumber the clusters so that known rows lie in the clusters of their classes as far as possible."""
-        of_classes = self.masses(np.eye(n_clusters)[labels])
-        return numbered(np.arange(n_clusters), n_clusters, of_classes)[labels]
 
     def assign(self, cost: Array) -> Labels:
         """Assign each row to the cheapest cluster that the hints allow: (n_rows, n_clusters) -> (n_rows,).
@@ -131,7 +100,7 @@ class Hints:
         """
         labels: Labels = cost.argmin(axis=1)
         rows = self.rows
-        if not len(rows) or self.known is None or self.group is None or self.cannot is None:
+        if not len(rows):
             return labels
         names, group = np.unique(self.group[rows], return_inverse=True)
         total = np.zeros((len(names), cost.shape[1]))
@@ -148,29 +117,14 @@ class Hints:
 NO_HINTS = Hints()
 
 
-def numbered(clusters: Labels, n_clusters: int, of_classes: NDArray[np.float64]) -> Labels:
-    """Renumber clusters of states (n_states,) so that the one with most rows of a class has the number of the class.
-
-    `of_classes` are the :meth:`Hints.masses`.
-
-    Examples
-    --------
-    >>> numbered(np.array([0, 1, 2, 0]), 3, np.array([[0.0, 5.0], [1.0, 2.0], [0.0, 0.0], [0.0, 0.0]]))
-    array([1, 0, 2, 1])
-    """
+def numbered(clusters: Labels, n_clusters: int, of_classes: Array) -> Labels:
+    """Give the cluster of states (n_states,) with most rows of a class, by :meth:`Hints.masses`, the class's number."""
     if not of_classes.size:
         return clusters
     held = np.zeros((n_clusters, n_clusters))  # cluster, class
     np.add.at(held[:, : of_classes.shape[1]], clusters, of_classes)
     old, new = linear_sum_assignment(held, maximize=True)
     return np.asarray(new[np.argsort(old)][clusters], dtype=np.int64)
-
-
-def state_kinds(of_classes: NDArray[np.float64]) -> Labels | None:
-    """Most common class of each state, -1 for a state without one: (n_states, n_classes) -> (n_states,)."""
-    if not of_classes.size:
-        return None
-    return np.where(of_classes.max(axis=1) >= HELD, of_classes.argmax(axis=1), UNKNOWN)
 
 
 def _apart(cost: Array, pairs: Labels) -> Labels:
@@ -207,8 +161,7 @@ def make_hints(
 ) -> tuple[Hints, list[str]]:
     """Check the hints, and extend the class of a known row to all rows that must share its cluster.
 
-    Rows of weight 0 are kept; the caller drops them with `of`. Hints that contradict each other raise a ValueError that
-    names the rows. Also returns the names of the classes, if they have any, in the order of their numbers.
+    Rows of weight 0 are kept; the caller drops them with `of`. Also returns the names of the classes, if they have any.
 
     Examples
     --------
@@ -295,11 +248,7 @@ def least_number(hints: Hints, n_clusters: int | None) -> int:
 
 
 def taught_votes(
-    shares: NDArray[np.float64],
-    partitions: Sequence[Labels],
-    points: NDArray[np.float64],
-    neighbors: Labels,
-    hints: Hints,
+    shares: NDArray[np.float64], partitions: Sequence[Labels], points: Array, neighbors: Labels, hints: Hints
 ) -> NDArray[np.float64]:
     """Mix the votes (n_rows, n_clusters) with the predictions of a classifier, if every cluster has known rows.
 
@@ -307,7 +256,7 @@ def taught_votes(
     right about known rows, but not about others.
     """
     n_clusters = shares.shape[1]
-    if hints.known is None or n_clusters < 2 or len(hints.classes) < n_clusters:
+    if n_clusters < 2 or len(hints.classes) < n_clusters:
         return shares
     memberships = [np.eye(n_clusters)[labels] for labels in partitions]
     features = np.hstack([COORDINATES * points / points.std(), *memberships])

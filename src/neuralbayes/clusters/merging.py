@@ -1,14 +1,14 @@
 r"""Merge small states into few clusters, and keep the order of the merges as a hierarchy.
 
-The states of a point x and a neighbour x' have the joint distribution :math:`p(z, z') = E[L(x) L(x')^T]`. Each step of
-:func:`merge_states` merges the two clusters with the largest ratio
+The states of a point x and a neighbour x' have the joint distribution :math:`p(z, z') = E[L(x) L(x')^T]`. Each step
+merges the two clusters with the largest ratio
 
 .. math:: r = \frac{p(z, z')}{p(z) \, p(z')}.
 
 Because it is a ratio, it does not favour large clusters over small ones.
 
 For images, x' is x itself, moved a little: it shows the same thing, while the nearest image may show another. Each step
-of :func:`merge_versions` merges the two clusters that decrease
+then merges the two clusters that decrease
 
 .. math:: H(z) - V(z, z'), \qquad V(z, z') = H(z|z') + H(z'|z) = 2 H(z, z') - H(z) - H(z'),
 
@@ -33,74 +33,38 @@ from scipy.special import xlogy
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
+Posteriors = NDArray[np.floating]  # p(z|x): (n_points, n_states)
 
-MARGIN = 0.02
-"""Share of the largest H(z) - V(z, z') that fewer clusters may lack."""
-
-APART = 0.01
-"""Lower bound of ratios in heights: differences between pairs that are hardly ever neighbours do not matter."""
+APART = 0.01  # lower bound of ratios in heights; differences between pairs that hardly ever meet do not matter
 
 
-def neighbor_joint(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], weight: Array | None = None) -> Array:
+def neighbor_joint(p_zx: Posteriors, neighbors: NDArray[np.integer], weight: Array | None = None) -> Array:
     """p(z, z') of the states of a point and one of its neighbours, in either order: (n_states, n_states).
 
     From p(z|x) of points (n_points, n_states), the neighbours of each (n_points, n_neighbors), and weights (n_points,).
-
-    Examples
-    --------
-    >>> neighbor_joint(np.eye(3)[[0, 0, 1, 2]], np.array([[1], [0], [3], [2]]))
-    array([[0.5 , 0.  , 0.  ],
-           [0.  , 0.  , 0.25],
-           [0.  , 0.25, 0.  ]])
     """
     # One neighbour at a time; all at once would take n_neighbors times the memory of the posteriors.
     return versions_joint(p_zx, (p_zx[column] for column in neighbors.T), weight)
 
 
-def versions_joint(
-    p_zx: NDArray[np.floating], versions: Iterable[NDArray[np.floating]], weight: Array | None = None
-) -> Array:
-    """p(z, z') of the states of a point and another version of it, such as an image moved a little.
-
-    `versions` are arrays of the shape of `p_zx`, one at a time; the rest is as in :func:`neighbor_joint`.
-
-    Examples
-    --------
-    >>> p_zx = np.eye(2)[[0, 0, 1, 1]]
-    >>> versions_joint(p_zx, [p_zx, p_zx[[0, 2, 2, 3]]])
-    array([[0.375 , 0.0625],
-           [0.0625, 0.5   ]])
-    """
+def versions_joint(p_zx: Posteriors, versions: Iterable[Posteriors], weight: Array | None = None) -> Array:
+    """As `neighbor_joint`, of the states of a point and other versions of it, such as an image moved a little."""
     own = p_zx if weight is None else p_zx * weight[:, None]
     joint = sum((own.T @ other for other in versions), start=np.zeros((p_zx.shape[1], p_zx.shape[1])))
     symmetric: Array = (joint + joint.T) / (2.0 * joint.sum())
     return symmetric
 
 
-def separation(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], weight: Array | None = None) -> Array:
-    """Jensen-Shannon divergence between each cluster and the rest, with p(z|x) averaged over the neighbours of x.
-
-    Parameters are those of :func:`neighbor_joint`. Returns nats of shape (n_clusters,), all 0 for a single cluster.
-
-    Examples
-    --------
-    >>> separation(np.eye(2)[[0, 0, 1, 1]], np.array([[1], [0], [3], [2]]))
-    array([0.69314718, 0.69314718])
-    """
+def separation(p_zx: Posteriors, neighbors: NDArray[np.integer], weight: Array | None = None) -> Array:
+    """The `divergence` between each cluster and the rest, with p(z|x) averaged over the neighbours of x."""
     total = np.zeros_like(p_zx)
     for column in neighbors.T:
         total += p_zx[column]
     return divergence(total / p_zx.dtype.type(neighbors.shape[1]), weight)
 
 
-def divergence(p_zx: NDArray[np.floating], weight: Array | None = None) -> Array:
-    """Jensen-Shannon divergence between each cluster and the rest, as :func:`neuralbayes.js_divergence` of an array.
-
-    Examples
-    --------
-    >>> divergence(np.eye(2))
-    array([0.69314718, 0.69314718])
-    """
+def divergence(p_zx: Posteriors, weight: Array | None = None) -> Array:
+    """Jensen-Shannon divergence in nats between each cluster and the rest, as :func:`neuralbayes.js_divergence`."""
     p_zx = p_zx.astype(np.float64)
     rest = p_zx.sum(axis=1, keepdims=True) - p_zx
     share = np.full(len(p_zx), 1.0 / len(p_zx)) if weight is None else weight / weight.sum()
@@ -113,79 +77,18 @@ def divergence(p_zx: NDArray[np.floating], weight: Array | None = None) -> Array
 
 @dataclass(frozen=True, eq=False)
 class Merging:
-    """The order in which states were merged.
+    """The order in which states were merged."""
 
-    Attributes
-    ----------
-    linkage : ndarray of shape (n_states - 1, 4)
-        As :func:`scipy.cluster.hierarchy.linkage` returns it: for each merge the two clusters, the height and the
-        number of states. Merge i creates the cluster n_states + i.
-    ratios : ndarray of shape (n_states - 1,)
-        p(z, z') / p(z) p(z') of the two; 1 if one of them has no mass.
-    information : ndarray of shape (n_states,)
-        H(z) - V(z, z') in nats, when 1, 2, ... clusters are left.
-    """
-
-    linkage: Array
-    ratios: Array
-    information: Array
-
-    @property
-    def n_states(self) -> int:
-        """Number of states before merging."""
-        return len(self.linkage) + 1
-
-    @property
-    def most_clusters(self) -> int:
-        """Number of clusters with the largest H(z) - V(z, z'). Further clusters would hold a few odd images each."""
-        return int(np.argmax(self.information)) + 1
-
-    def clusters(self, n_clusters: int) -> Labels:
-        """Cluster of each state when `n_clusters` are left, as :func:`cut` numbers them."""
-        return cut(self.linkage, n_clusters)
-
-    def nearly_best(self, max_clusters: int) -> int:
-        """The smallest number, from 2 to `max_clusters`, with nearly the largest H(z) - V(z, z'); 1 if there is none.
-
-        H - V increases up to the number of clusters that images rarely leave when they are moved. It then hardly
-        changes for a while, so the position of its maximum is partly chance.
-        """
-        tried = self.information[1:max_clusters]
-        return int(np.argmax(tried >= tried.max() - MARGIN * abs(tried.max()))) + 2 if len(tried) else 1
-
-    def jumps(self) -> Array:
-        """Drop in neighbour affinity when K = 2, 3, ... clusters are left: (n_states - 2,).
-
-        It is the ratio of the merge to K clusters over the ratio of the merge to K - 1, large if the data have K.
-        """
-        ratios = np.maximum(self.ratios[::-1], np.finfo(float).eps)
-        return ratios[1:] / ratios[:-1]
-
-    def largest_jump(self, max_clusters: int) -> int:
-        """Number of clusters, from 2 to `max_clusters`, at the largest of the `jumps`; 1 if there are no jumps."""
-        jumps = self.jumps()[: max_clusters - 1]
-        return int(np.argmax(jumps)) + 2 if len(jumps) else 1
+    linkage: Array  # (n_states - 1, 4), as SciPy's: two clusters, height, number of states; merge i makes n_states + i
+    ratios: Array  # (n_states - 1,): p(z, z') / p(z) p(z') of the two; 1 if one of them has no mass
+    information: Array  # (n_states,): H(z) - V(z, z') in nats, when 1, 2, ... clusters are left
 
 
-def merge_states(joint: Array, kinds: NDArray[np.integer] | None = None) -> Merging:
-    """Merge the two clusters that are neighbours most often, relative to chance, until one is left.
+def merge_states(joint: Array, kinds: NDArray[np.integer] | None = None, *, by_information: bool = False) -> Merging:
+    """Merge the two clusters with the largest ratio, or that decrease H - V the least, until one is left.
 
     From p(z, z') of the states (n_states, n_states). States of the same kind (n_states,) are merged first, states of
     different kinds last; -1 is unknown.
-
-    Examples
-    --------
-    States 0 and 1 are neighbours of each other as often as of themselves, and so are 2 and 3. The pairs never meet.
-
-    >>> merging = merge_states(np.kron(np.eye(2), np.full((2, 2), 0.125)))
-    >>> merging.clusters(2), merging.ratios
-    (array([0, 0, 1, 1]), array([2., 2., 0.]))
-    """
-    return _merge(joint, kinds, by_information=False)
-
-
-def merge_versions(joint: Array, kinds: NDArray[np.integer] | None = None) -> Merging:
-    """Merge the two clusters that decrease H(z) - V(z, z') the least, until one is left; as in :func:`merge_states`.
 
     Examples
     --------
@@ -193,13 +96,9 @@ def merge_versions(joint: Array, kinds: NDArray[np.integer] | None = None) -> Me
     a tenth, too.
 
     >>> joint = np.array([[0.44, 0.05, 0.0], [0.05, 0.449, 0.001], [0.0, 0.001, 0.009]])
-    >>> merge_versions(joint).clusters(2), merge_states(joint).clusters(2)
-    (array([0, 1, 1]), array([0, 0, 1]))
+    >>> cut(merge_states(joint).linkage, 2), cut(merge_states(joint, by_information=True).linkage, 2)
+    (array([0, 0, 1]), array([0, 1, 1]))
     """
-    return _merge(joint, kinds, by_information=True)
-
-
-def _merge(joint: Array, kinds: NDArray[np.integer] | None, by_information: bool) -> Merging:
     n_states = len(joint)
     joint = joint.astype(np.float64)
     name, size = np.arange(n_states), np.ones(n_states)
@@ -208,7 +107,8 @@ def _merge(joint: Array, kinds: NDArray[np.integer] | None, by_information: bool
     sums = sum(map(_of_pairs, joint), start=np.zeros_like(joint)) if by_information else joint
     information[-1] = _information(joint)
     for i in range(n_states - 1):
-        ratio = _ratios(joint)
+        chance = np.outer(joint.sum(axis=1), joint.sum(axis=1))  # a state without mass is merged first
+        ratio = np.divide(joint, chance, out=np.full_like(joint, np.inf), where=chance > 0.0)
         a, b = _best_pair(-_decrease(joint, sums) if by_information else ratio, kind)
         linkage[i] = min(name[a], name[b]), max(name[a], name[b]), 0.0, size[a] + size[b]
         if np.isfinite(ratio[a, b]):
@@ -232,22 +132,13 @@ def _merge(joint: Array, kinds: NDArray[np.integer] | None, by_information: bool
 
 
 def _best_pair(score: Array, kind: Labels) -> tuple[int, int]:
-    """Return the pair with the largest score, among pairs of the same kind if there are any; different kinds last."""
-    allowed = np.triu(np.ones(score.shape, bool), 1)
-    has = kind >= 0
-    both = np.outer(has, has)
-    for first in (both & (kind[:, None] == kind), ~both):
-        if (first & allowed).any():
-            allowed &= first
-            break
+    """The pair with the largest score, among pairs of the same kind if there are any; different kinds last."""
+    pairs = np.triu(np.ones(score.shape, bool), 1)
+    both = np.outer(kind >= 0, kind >= 0)
+    choices = (both & (kind[:, None] == kind) & pairs, ~both & pairs, pairs)
+    allowed = next(choice for choice in choices if choice.any())
     a, b = np.unravel_index(np.argmax(np.where(allowed, score, -np.inf)), score.shape)
     return int(a), int(b)
-
-
-def _ratios(joint: Array) -> Array:
-    """p(z, z') / p(z) p(z') of all pairs, infinite if one of the two has no mass, so that it is merged first."""
-    chance = np.outer(joint.sum(axis=1), joint.sum(axis=1))
-    return np.divide(joint, chance, out=np.full_like(joint, np.inf), where=chance > 0.0)
 
 
 def _information(joint: Array) -> float:
@@ -270,13 +161,13 @@ def _decrease(joint: Array, sums: Array) -> Array:
 
 
 def _h(x: Array) -> Array:
-    """Return x log x."""
+    """x log x."""
     values: Array = xlogy(x, x)
     return values
 
 
 def _of_pairs(row: Array) -> Array:
-    """Return x log x of the sums of all pairs of entries: (n,) -> (n, n)."""
+    """x log x of the sums of all pairs of entries: (n,) -> (n, n)."""
     return _h(np.add.outer(row, row))
 
 

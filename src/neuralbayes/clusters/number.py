@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_mutual_info_score, silhouette_score
 
@@ -27,36 +27,18 @@ Labels = NDArray[np.int64]
 Kind = Literal["table", "embeddings", "pixels"]
 Verdict = Literal["clusters", "segments", "none"]
 
-HALVED_ROWS = {"table": 2000, "embeddings": 6000, "pixels": 6000}
-"""Maximum number of rows to divide in halves."""
-
-N_SPLITS = 2
-"""Number of divisions in halves that the stability is the mean of."""
-
-MOST_SEGMENTS = 12
-"""Maximum number of segments of a table."""
-
-COARSE = (2, 3, 4, 6, 8, 11, 15, 20, 28, 40, 56, 80, 110, 150, 200)
-"""Numbers of clusters of embeddings and pixels that are compared first; then those near the best of them."""
-
-VALLEY_ROWS, OF_TABLES, A_CLUSTER = 2000, 320, 64
-"""Maximum number of rows to look for valleys in, where they decide nothing but the verdict; for tables, the larger of a
-total and a number per cluster, so that it takes little of the time of a fit."""
-
-REPEATABLE = 0.35
-"""Agreement of two halves below which a division is not repeatable at all."""
-
-EQUAL = 1e-3
-"""Difference of agreements that counts as none. Halves agree as much about clusters as about the same ones joined."""
-
-BY_CHANCE_OF_TWO, BY_CHANCE = 0.74, 0.38
-"""Largest agreement of halves of one Gaussian in many dimensions about two clusters, and about more."""
-
-TABLE_SPLITS = 2
-"""Number of divisions of a table in halves whose mean agreement counts; a single one is noisy."""
-
+HALVED_ROWS = {"table": 2000, "embeddings": 6000, "pixels": 6000}  # rows to divide in halves
+N_SPLITS = 2  # divisions in halves whose mean agreement counts; a single one is noisy
+MOST_SEGMENTS = 12  # of a table
+COARSE = (2, 3, 4, 6, 8, 11, 15, 20, 28, 40, 56, 80, 110, 150, 200)  # compared first; then those near the best of them
+VALLEY_ROWS, OF_TABLES, A_CLUSTER = 2000, 320, 64  # rows to look for valleys in if they decide nothing but the verdict
+REPEATABLE = 0.35  # agreement of two halves below which a division is not repeatable at all
+EQUAL = 1e-3  # equal agreements; halves agree as much about clusters as about the same ones joined
+BY_CHANCE_OF_TWO, BY_CHANCE = (
+    0.74,
+    0.38,
+)  # largest agreement of halves of one Gaussian about two clusters, and about more
 SILHOUETTE_ROWS = 1000
-"""Maximum number of rows, drawn at random, for the silhouette."""
 
 
 def choose_number(
@@ -113,26 +95,27 @@ def choose_segments(
     """The number of clusters that two halves of the rows agree about most; 1 if no division is repeatable.
 
     For tables, the agreement is multiplied by the silhouette of k-means. Otherwise it counts from what rows without
-    structure reach, which is much more with two or three clusters than with many.
-
-    Numbers that were tried `before` are compared, too. Also returns "n_clusters", their "agreement" and, for tables,
-    their "silhouette".
+    structure reach, which is much more with two or three clusters than with many. Numbers that were tried `before` are
+    compared, too. Also returns "n_clusters", their "agreement" and, for tables, their "silhouette".
     """
-    n_splits = TABLE_SPLITS if kind == "table" else 1
-    agreements = [agreement([halves(space, kind, k, rng) for _ in range(n_splits)]) for k in tried]
-    if before is not None:
-        agreements = before["agreement"] + agreements
-    numbers = [*(before or {"n_clusters": []})["n_clusters"], *map(float, tried)]
-    selection = {"n_clusters": numbers, "agreement": agreements}
+    n_splits = N_SPLITS if kind == "table" else 1
+    before = before or {"n_clusters": [], "agreement": []}
+    selection = {
+        "n_clusters": [*before["n_clusters"], *map(float, tried)],
+        "agreement": before["agreement"]
+        + [agreement([halves(space, kind, k, rng) for _ in range(n_splits)]) for k in tried],
+    }
     if kind == "table":
         few = rng.permutation(len(space.points))[:SILHOUETTE_ROWS]
         selection["silhouette"] = [_silhouette(space.points[few], k, rng) for k in tried]
-    if max(agreements, default=0.0) < REPEATABLE:
+    numbers, agreements = np.array(selection["n_clusters"]), np.array(selection["agreement"])
+    if agreements.max(initial=0.0) < REPEATABLE:
         return 1, selection
     if kind == "table":
-        return int(numbers[int(np.argmax(np.multiply(agreements, selection["silhouette"])))]), selection
-    chance = np.array([BY_CHANCE if k > 2 else BY_CHANCE_OF_TWO for k in numbers])
-    return largest_of_best(numbers, (np.array(agreements) - chance) / (1.0 - chance)), selection
+        return int(numbers[np.argmax(agreements * selection["silhouette"])]), selection
+    chance = np.where(numbers > 2, BY_CHANCE, BY_CHANCE_OF_TWO)
+    score = (agreements - chance) / (1.0 - chance)
+    return int(numbers[score > score.max() - EQUAL].max()), selection  # of several equally good ones, the largest
 
 
 def divide(space: Space, kind: Kind, rows: Labels, n_clusters: int, rng: np.random.RandomState) -> Labels:
@@ -169,13 +152,7 @@ def stability(
 
 
 def agreement(pairs: Sequence[tuple[Labels, Labels]]) -> float:
-    """Mean adjusted mutual information of pairs of partitions, at least 0.
-
-    Examples
-    --------
-    >>> agreement([(np.array([0, 0, 1, 1]), np.array([1, 1, 0, 0]))])
-    1.0
-    """
+    """Mean adjusted mutual information of pairs of partitions, at least 0."""
     return max(0.0, float(np.mean([adjusted_mutual_info_score(*pair) for pair in pairs])))
 
 
@@ -184,12 +161,6 @@ def agreement_of_clusters(pairs: Sequence[tuple[Labels, Labels]], labels: Labels
 
     The clusters of both are matched to `labels`, and their members compared: the number of rows in both, as a share of
     the rows in either.
-
-    Examples
-    --------
-    >>> halves = np.array([0, 0, 1, 1, 2, 2]), np.array([2, 2, 1, 1, 0, 1])
-    >>> agreement_of_clusters([halves], np.array([0, 0, 1, 1, 2, 2]), 3).round(2)
-    array([1.  , 0.67, 0.5 ])
     """
     total = np.zeros(n_clusters)
     for pair in pairs:
@@ -206,17 +177,6 @@ def _matched(partition: Labels, labels: Labels, n_clusters: int) -> Labels:
     shared = np.zeros((n, n))
     np.add.at(shared, (partition, labels), 1.0)
     return np.asarray(linear_sum_assignment(shared, maximize=True)[1][partition], dtype=np.int64)
-
-
-def largest_of_best(tried: Sequence[float], score: ArrayLike) -> int:
-    """The number of clusters with the best score; of several equally good numbers, the largest.
-
-    Examples
-    --------
-    >>> largest_of_best([2, 3, 4, 6], [0.3, 1.0, 1.0, 0.8])
-    4
-    """
-    return int(max(np.asarray(tried)[np.asarray(score) > np.max(score) - EQUAL]))
 
 
 def _silhouette(points: Array, n_clusters: int, rng: np.random.RandomState) -> float:

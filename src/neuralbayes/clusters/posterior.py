@@ -11,7 +11,6 @@ It is fitted in milliseconds, needs no PyTorch, and is saved as three arrays.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -24,19 +23,12 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-BLOCK = 2000
-"""Rows that pass through a network at once."""
+BLOCK = 2000  # rows that pass through a network at once
 
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
     """Softmax of a quadratic function.
-
-    Attributes
-    ----------
-    offsets : ndarray of shape (n_states,)
-    centers : ndarray of shape (n_states, n_dimensions)
-    roots : ndarray of shape (n_states, n_dimensions, n_dimensions)
 
     Examples
     --------
@@ -46,9 +38,9 @@ class Quadratic:
            [-8. , -2. ]])
     """
 
-    offsets: Array
-    centers: Array
-    roots: Array
+    offsets: Array  # (n_states,)
+    centers: Array  # (n_states, n_dimensions)
+    roots: Array  # (n_states, n_dimensions, n_dimensions)
 
     kind = "quadratic"
 
@@ -85,20 +77,12 @@ class Quadratic:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Restore a posterior; raises a ValueError if the arrays do not fit together."""
         return cls(arrays["offsets"], arrays["centers"], arrays["roots"])
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A trained network from coordinates to logits.
-
-    Attributes
-    ----------
-    network : nn.Module
-        In evaluation mode.
-    device : str
-    """
+    """A trained network from coordinates to logits, in evaluation mode."""
 
     network: nn.Module
     device: str = "auto"
@@ -113,12 +97,9 @@ class Network:
 
         network = working_copy(self.network, torch_device(self.device))
         place = device_of(network)
-
-        def of_rows(rows: NDArray[np.int64]) -> torch.Tensor:
-            found: torch.Tensor = network(torch.from_numpy(points[rows]).float().to(place)).double()
-            return found
-
-        return in_blocks(of_rows, len(points), block=BLOCK)
+        return in_blocks(
+            lambda rows: network(torch.from_numpy(points[rows]).float().to(place)).double(), len(points), block=BLOCK
+        )
 
     def divided(self, temperature: float) -> Self:
         network, head = self._copied()
@@ -149,23 +130,12 @@ Posterior: TypeAlias = Quadratic | Network
 
 @dataclass(frozen=True)
 class Trained:
-    """How the training of a network went; the default is for a posterior without one.
+    """How the training of a network went; the default is for a posterior without one."""
 
-    Attributes
-    ----------
-    objective : float
-        Mean loss over the last tenth of the steps.
-    loss_curve : list of float
-        Mean loss of each tenth of the steps, first for the start, then for the clusters.
-    n_iter, n_iter_start : int
-        Number of steps, and how many of them were for the start.
-    """
-
-    objective: float = math.nan
-    loss_curve: list[float] = field(default_factory=list)
+    loss_curve: list[float] = field(default_factory=list)  # mean loss of each tenth, of the start, then of the clusters
     n_iter: int = 1
     n_iter_start: int = 0
 
     def then(self, other: Trained) -> Trained:
         """This training as the start of another."""
-        return Trained(other.objective, self.loss_curve + other.loss_curve, self.n_iter + other.n_iter, self.n_iter)
+        return Trained(self.loss_curve + other.loss_curve, self.n_iter + other.n_iter, self.n_iter)

@@ -37,59 +37,27 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-TABLE_ROWS = 10_000
-"""Maximum number of rows of a table to fit p(z|x) to; its parameters are few."""
-
-EMBEDDING_DIMENSIONS = 128
-"""Number of principal components of embeddings that the network takes."""
-
-MANY_CLUSTERS = 6
-"""Least number of clusters, if it is given, for which pixels are not taken as a table."""
-
-FEW = 20_000
-"""Number of rows up to which one thread is as fast as several, which would wait for each other."""
-
-EQUAL = 0.01
-"""Largest difference of lengths, relative to their mean, of rows that all have the same length."""
-
-WIDE, VERY_WIDE = 32, 96
-"""Least number of columns of pixels, and of embeddings whose lengths differ."""
+TABLE_ROWS = 10_000  # rows of a table to fit p(z|x) to; its parameters are few
+EMBEDDING_DIMENSIONS = 128  # principal components of embeddings that the network takes
+MANY_CLUSTERS = 6  # given number of clusters from which pixels are not taken as a table
+FEW = 20_000  # rows up to which one thread is as fast as several, which would wait for each other
+EQUAL = 0.01  # largest difference of lengths, relative to their mean, of rows that all have the same length
+WIDE, VERY_WIDE = 32, 96  # least number of columns of pixels, and of embeddings whose lengths differ
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a fit finds, for rows and for images.
-
-    Attributes
-    ----------
-    frame : Frame
-    posterior : Posterior
-        Of n_states states.
-    membership : ndarray of shape (n_states, n_clusters)
-        1 where a state belongs to a cluster, else 0.
-    merging : Merging
-        How the states merge.
-    separation : ndarray of shape (n_clusters,)
-        Jensen-Shannon divergence between each cluster and the rest, in nats.
-    stability : float or None
-        How far two halves of the rows agree about the clusters, from 0 to 1; None where it was not measured.
-    cluster_stability : ndarray of shape (n_clusters,) or None
-        The same for each cluster.
-    verdict : {"clusters", "segments", "none"}
-    selection : dict of lists
-        How the number of clusters was chosen; empty if it was given.
-    trained : Trained
-    """
+    """What a fit finds, for rows and for images."""
 
     frame: Frame
-    posterior: Posterior
-    membership: Array
-    merging: Merging
-    separation: Array
-    stability: float | None
-    cluster_stability: Array | None
+    posterior: Posterior  # of n_states states
+    membership: Array  # (n_states, n_clusters): 1 where a state belongs to a cluster, else 0
+    merging: Merging  # how the states merge
+    separation: Array  # (n_clusters,): Jensen-Shannon divergence between each cluster and the rest, in nats
+    stability: float | None  # how far two halves of the rows agree about the clusters; None where it was not measured
+    cluster_stability: Array | None  # the same for each cluster (n_clusters,)
     verdict: Verdict
-    selection: dict[str, list[float]]
+    selection: dict[str, list[float]]  # how the number of clusters was chosen; empty if it was given
     trained: Trained
 
 
@@ -117,16 +85,13 @@ def kind_of(rows: NDArray[Any], metric: Literal["euclidean", "cosine"] = "euclid
     low, high = np.quantile(ranges[ranges > 0.0], [0.25, 0.9]) if ranges.any() else (0.0, 1.0)
     if len(rows) > n_columns >= VERY_WIDE and high <= 10.0 * low and n_values > 0.5 * len(rows):
         return "embeddings", f"{n_columns} dense columns of one scale"
-    if high <= 4.0 * low and n_values >= 8 and _adjacent_correlation(rows) >= 0.2:
-        return "pixels", f"{n_columns} columns of one scale that resemble their neighbours"
+    if high <= 4.0 * low and n_values >= 8:
+        standard = rows[:, ranges > 0.0]
+        standard = (standard - standard.mean(axis=0)) / standard.std(axis=0)
+        correlation = np.abs((standard[:, 1:] * standard[:, :-1]).mean(axis=0))  # of each column with the next one
+        if np.median(correlation) >= 0.2:
+            return "pixels", f"{n_columns} columns of one scale that resemble their neighbours"
     return "table", f"{n_columns} columns of different kinds"
-
-
-def _adjacent_correlation(rows: NDArray[Any]) -> float:
-    """Median correlation of varying columns with the next one."""
-    standard = rows[:, np.ptp(rows, axis=0) > 0.0]
-    standard = (standard - standard.mean(axis=0)) / standard.std(axis=0)
-    return float(np.median(np.abs((standard[:, 1:] * standard[:, :-1]).mean(axis=0))))
 
 
 def fit_rows(
@@ -166,7 +131,7 @@ def fit_rows(
         voted, shares = np.zeros(len(rows), np.int64), np.ones((len(rows), 1))
         if n_clusters > 1:
             voted, shares = agree(_votes(spaces, rows, kind, n_clusters, rng, hints), n_clusters, rng, hints)
-            if hints.known is not None:
+            if hints.constrain:
                 free = _votes(spaces, rows, kind, n_clusters, rng, Hints(hints.weight))
                 shares = taught_votes(shares, free, space.denoised, neighbors, hints)
                 voted = shares.argmax(axis=1)
@@ -175,14 +140,32 @@ def fit_rows(
     if n_clusters == 1 or (kind == "table" and network is None and objective is None):
         posterior = maximize(points, np.eye(n_clusters)[voted], space.floor, hints.weight)
     else:
+        import torch
+
+        from neuralbayes.clusters import training
+
         if network is not None:
-            frame = _own_frame(rows, hints.weight)
+            frame = Frame.unbounded(*_center_and_scale(rows, hints.weight))
             points = frame(rows)
         elif kind != "embeddings":
             points, frame = space.denoised, frame.then(space.metric)
-        posterior, trained = fit_network(
-            points, distances[:, -1], shares, network, objective, max_iter, n_hidden, hints, device, rng, verbose
-        )
+        n_inputs = points.shape[1]
+        n_hidden = n_hidden or int(np.clip(2 * max(n_inputs, n_clusters), 128, 512))
+        n_products = training.BATCH_SIZE * (n_inputs + n_hidden + n_clusters) * n_hidden
+        with training.seeded(rng, n_products if network is None else np.inf):
+            made = training.state_network(network, torch.from_numpy(points[:2]).float(), n_clusters, n_hidden)
+            trained = training.train_from_votes(
+                made,
+                points,
+                distances[:, -1],
+                shares,
+                steps=max_iter,
+                objective=objective,
+                hints=hints,
+                device=device,
+                verbose=verbose,
+            )
+        posterior = Network(made.eval().requires_grad_(False), device)
     posterior, logits = _filled(posterior, posterior.logits(points), voted)
     pool = hints.pool()
     some = slice(None) if pool is None else pool
@@ -215,14 +198,19 @@ def _spaces(
         made = {name: make_space(x, rng, weight) for name, x in scaled.items()}
         first, basis = made.pop("clipped")
         return [first, *(space for space, _ in made.values())], frame.then(basis)
-    center = np.average(rows, axis=0, weights=weight)
+    center, scale = _center_and_scale(rows, weight)
     if kind == "embeddings":
         basis = principal_axes(rows - center, EMBEDDING_DIMENSIONS, rng, weight)
         n = basis.shape[1]
         return [Space((rows - center) @ basis, np.zeros((n, n)), np.eye(n))], Frame.unbounded(center, basis)
-    scale = 1.0 / np.sqrt(np.square(rows - center).mean())
     space, basis = make_space((rows - center) * scale, rng, weight)
-    return [space], Frame.unbounded(center, basis * scale)
+    return [space], Frame.unbounded(center, basis * scale[:, None])
+
+
+def _center_and_scale(rows: Array, weight: Array | None) -> tuple[Array, Array]:
+    """The mean of each column, and one factor for all that makes their mean variance 1: (n_columns,) each."""
+    center = np.average(rows, axis=0, weights=weight)
+    return center, np.full(len(center), 1.0 / np.sqrt(np.square(rows - center).mean()))
 
 
 def _votes(
@@ -232,53 +220,6 @@ def _votes(
         return embedding_votes(rows.astype(np.float32), n_clusters, rng, hints)
     votes = table_votes(spaces, n_clusters, rng, hints)
     return votes if kind == "table" else votes + embedding_votes(spaces[0].points, n_clusters, rng, hints)
-
-
-def _own_frame(rows: Array, weight: Array | None) -> Frame:
-    """The frame of a user's network: rows centred, and divided by one number."""
-    center = np.average(rows, axis=0, weights=weight)
-    return Frame.unbounded(center, np.full(len(center), 1.0 / np.sqrt(np.square(rows - center).mean())))
-
-
-def fit_network(
-    points: Array,
-    farthest: Array,
-    shares: Array,
-    body: nn.Module | None,
-    objective: Objective | None,
-    max_iter: int | None,
-    n_hidden: int | None,
-    hints: Hints,
-    device: str,
-    rng: np.random.RandomState,
-    verbose: bool,
-) -> tuple[Network, Trained]:
-    """Train a network of points (n_rows, n_dimensions) on the votes (n_rows, n_clusters), then with the objective.
-
-    `farthest` is the distance to the farthest neighbour (n_rows,), which determines the length of adversarial steps.
-    """
-    import torch
-
-    from neuralbayes.clusters import training
-    from neuralbayes.system.devices import computing_on
-
-    n_clusters, n_dimensions = shares.shape[1], points.shape[1]
-    n_hidden = n_hidden or training.consensus_width(n_dimensions, n_clusters)
-    inputs = torch.from_numpy(points).float()
-    n_products = training.BATCH_SIZE * (n_dimensions + n_hidden + n_clusters) * n_hidden
-    with computing_on(device), training.seeded(rng, n_products if body is None else np.inf):
-        network = training.state_network(body, inputs[:2], n_clusters, n_hidden)
-        trained = training.train_from_votes(
-            network,
-            lambda indices: inputs[indices],
-            torch.from_numpy(training.RADIUS * farthest).float(),
-            shares,
-            steps=max_iter,
-            objective=objective,
-            hints=hints,
-            verbose=verbose,
-        )
-    return Network(network.eval().requires_grad_(False), device), trained
 
 
 def _filled(posterior: Posterior, logits: Array, voted: Labels) -> tuple[Posterior, Array]:

@@ -22,54 +22,26 @@ from neuralbayes.neighbors import nearest_neighbors
 
 Array = NDArray[np.float64]
 
-N_DIMENSIONS = 64
-"""Maximum number of columns or principal components. Further directions carry noise."""
-
-CLIP = 2.5
-"""Standard deviations at which the tails of a column are clipped."""
-
-GAP = 3.0
-"""Least distance of a value that stands for missing ones from the others, in units of their range."""
-
-LEAST_VALUES = 10
-"""Least number of values of a column in which one may stand for missing ones."""
-
-N_NEAR = 5
-"""Number of nearest rows whose differences count as noise."""
-
-NOISE_ROWS = 2000
-"""Maximum number of rows, drawn at random, to estimate the noise from."""
-
-ROUNDING_ROWS = 5000
-"""Maximum number of rows, drawn at random, to estimate the rounding of columns from."""
-
-SHRINKAGE = 0.3
-"""Weight of the identity in the covariance of the noise."""
+N_DIMENSIONS = 64  # columns or principal components; further directions carry noise
+CLIP = 2.5  # standard deviations at which the tails of a column are clipped
+GAP = 3.0  # least distance of a value that stands for missing ones from the others, in units of their range
+LEAST_VALUES = 10  # of a column, above which one may stand for missing ones
+N_NEAR = 5  # nearest rows whose differences count as noise
+NOISE_ROWS = 2000  # to estimate the noise from
+ROUNDING_ROWS = 5000  # to estimate the rounding of columns from
+SHRINKAGE = 0.3  # weight of the identity in the covariance of the noise
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """From rows to the coordinates that p(z|x) is a function of.
+    """From rows to the coordinates that p(z|x) is a function of: reduce, clip, subtract the center, and multiply."""
 
-    Attributes
-    ----------
-    center : ndarray of shape (n_features,)
-    basis : ndarray of shape (n_features, n_dimensions) or (n_features,)
-        Multiplies the centred rows.
-    lower, upper : ndarray of shape (n_features,)
-        Columns are clipped to this range before they are centred.
-    reduction : ndarray of shape (n_columns, n_features) or None
-        Multiplies sparse rows first.
-    unit : bool
-        Whether rows are divided by their lengths.
-    """
-
-    center: Array
-    basis: Array
-    lower: Array
+    center: Array  # (n_features,)
+    basis: Array  # (n_features, n_dimensions) or (n_features,)
+    lower: Array  # (n_features,): columns are clipped to this range
     upper: Array
-    reduction: Array | None = None
-    unit: bool = False
+    reduction: Array | None = None  # (n_columns, n_features): multiplies sparse rows first
+    unit: bool = False  # whether rows are divided by their lengths
 
     def __post_init__(self) -> None:
         n = self.center.shape
@@ -103,40 +75,28 @@ class Frame:
         """Dense rows, reduced and of unit length if so fitted: (n, n_columns) -> (n, n_features)."""
         if self.reduction is not None:
             rows = rows @ self.reduction
-        dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
-        if not self.unit:
-            return dense
-        unit: Array = dense / np.sqrt(np.square(dense).sum(axis=1, keepdims=True)).clip(np.finfo(float).tiny)
-        return unit
+        dense: Array = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
+        if self.unit:
+            dense = dense / np.sqrt(np.square(dense).sum(axis=1, keepdims=True)).clip(np.finfo(float).tiny)
+        return dense
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays that `from_arrays` takes."""
         parts = {name: getattr(self, name) for name in ("center", "basis", "lower", "upper")}
         return parts | ({} if self.reduction is None else {"reduction": self.reduction}) | {"unit": np.array(self.unit)}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
-        """Restore a frame; raises a ValueError if the arrays do not fit together."""
         parts: dict[str, Any] = {**arrays, "unit": bool(arrays["unit"])}
         return cls(**parts)
 
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Rows in two metrics.
+    """Rows in two metrics."""
 
-    Attributes
-    ----------
-    points : ndarray of shape (n_rows, n_dimensions)
-    floor : ndarray of shape (n_dimensions, n_dimensions)
-        Covariance of the rounding of the columns, a lower bound for the covariance of a cluster.
-    metric : ndarray of shape (n_dimensions, n_dimensions)
-        Maps `points` to `denoised`.
-    """
-
-    points: Array
-    floor: Array
-    metric: Array
+    points: Array  # (n_rows, n_dimensions)
+    floor: Array  # (n_dimensions, n_dimensions): covariance of the rounding, a lower bound for that of a cluster
+    metric: Array  # (n_dimensions, n_dimensions): from `points` to `denoised`
 
     @cached_property
     def denoised(self) -> Array:
@@ -151,22 +111,10 @@ class Space:
 def scalings(rows: Array, weight: Array | None = None, *, keep_scale: bool = False) -> tuple[dict[str, Array], Frame]:
     """Scale the columns in four ways, to mean 0 and standard deviation 1; constant columns become 0.
 
-    Columns of two values are the same in all four. A value such as -999 counts as the nearest other value of its
-    column. With `keep_scale`, columns keep their standard deviations, because these were chosen.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (n_rows, n_columns)
-        "standard"; "clipped", without what lies beyond 2.5 standard deviations; "compressed", the inverse hyperbolic
-        sine of the distance to the median in units of the quartiles; "ranked", normal scores of the ranks.
-    Frame
-        From rows to "clipped".
-
-    Examples
-    --------
-    >>> scaled, frame = scalings(np.array([[0.0], [1.0], [2.0], [3.0], [1000.0]]))
-    >>> {name: x.ravel().round(1).tolist() for name, x in scaled.items()}["ranked"]
-    [-1.5, -0.6, 0.0, 0.6, 1.5]
+    "standard"; "clipped", without what lies beyond 2.5 standard deviations; "compressed", the inverse hyperbolic sine
+    of the distance to the median in units of the quartiles; and "ranked", normal scores of the ranks. Columns of two
+    values are the same in all four. A value such as -999 counts as the nearest other value of its column. With
+    `keep_scale`, columns keep their standard deviations. Also returns the frame from rows to "clipped".
     """
     least, most = plausible_range(rows)
     rows = np.clip(rows, least, most)
@@ -180,7 +128,9 @@ def scalings(rows: Array, weight: Array | None = None, *, keep_scale: bool = Fal
     compressed, ranked = standard.copy(), standard.copy()
     for j in np.flatnonzero(several):
         column = rows[:, j]
-        ranks = mid_ranks(column, weight)
+        place = np.unique(column, return_inverse=True)[1]
+        mass = np.bincount(place, weights=weight).astype(np.float64)
+        ranks = ((np.cumsum(mass) - mass / 2.0) / mass.sum())[place]  # share below, plus half of those equal
         order = np.argsort(column, kind="stable")
         first, median, third = np.interp([0.25, 0.5, 0.75], ranks[order], column[order])
         quartiles = (third - first) / 1.349
@@ -200,12 +150,6 @@ def plausible_range(rows: Array) -> tuple[Array, Array]:
     """Range of each column without a value that stands for missing ones: (n_rows, n_columns) -> (n_columns,) twice.
 
     Such a value is shared by several rows, and far from all others. Columns without one have no limits.
-
-    Examples
-    --------
-    >>> ages = np.append(np.arange(18.0, 80.0), [-999.0, -999.0])
-    >>> plausible_range(np.stack([ages, ages.clip(0.0)], axis=1))
-    (array([ 18., -inf]), array([inf, inf]))
     """
     least, most = np.full(rows.shape[1], -np.inf), np.full(rows.shape[1], np.inf)
     for j, column in enumerate(rows.T):
@@ -217,21 +161,6 @@ def plausible_range(rows: Array) -> tuple[Array, Array]:
         if counts[-1] > 1 and values[-1] - values[-2] > GAP * (values[-2] - values[0]):
             most[j] = values[-2]
     return least, most
-
-
-def mid_ranks(column: Array, weight: Array | None = None) -> Array:
-    """Share of the rows below each value, plus half of those equal to it: (n_rows,) -> (n_rows,), in (0, 1).
-
-    Examples
-    --------
-    >>> mid_ranks(np.array([3.0, 1.0, 3.0, 5.0]))
-    array([0.5  , 0.125, 0.5  , 0.875])
-    """
-    _, place = np.unique(column, return_inverse=True)
-    mass = np.bincount(place, weights=weight).astype(np.float64)
-    below = np.cumsum(mass) - mass / 2.0
-    ranks: Array = (below / mass.sum())[place]
-    return ranks
 
 
 def make_space(scaled: Array, rng: np.random.RandomState, weight: Array | None = None) -> tuple[Space, Array]:
@@ -285,11 +214,6 @@ def rounding_variance(rows: NDArray[np.floating]) -> Array:
 
     Each value represents the interval up to halfway to its neighbours. A column with two values is all rounding; a
     column of measurements has almost no rounding.
-
-    Examples
-    --------
-    >>> rounding_variance(np.array([[0.0], [1.0], [1.0], [0.0]])) * 12
-    array([1.])
     """
     result = np.zeros(rows.shape[1])
     for j, column in enumerate(rows.T):
@@ -302,39 +226,25 @@ def rounding_variance(rows: NDArray[np.floating]) -> Array:
 
 
 def metric_of_neighbors(points: Array, floor: Array, weight: Array | None = None) -> Array:
-    """The :func:`noise_metric` of neighbours of points in random order, then of neighbours in this metric."""
-    metric = np.eye(points.shape[1])
-    n_near = min(N_NEAR, len(points) - 1)
-    for _ in range(2):
-        _, near = nearest_neighbors(points @ metric, n_near, n_queries=NOISE_ROWS)
-        metric = noise_metric(points, near, floor, weight=None if weight is None else weight[: len(near)])
-    return metric
-
-
-def noise_metric(
-    points: Array,
-    neighbors: NDArray[np.int64],
-    floor: Array,
-    shrinkage: float = SHRINKAGE,
-    weight: Array | None = None,
-) -> Array:
     """A matrix that makes the differences between neighbours equally large in all directions.
 
     The covariance of these differences estimates the covariance within clusters, without knowing the clusters (Art,
-    Gnanadesikan and Kettenring 1982). `floor` is added to it, and the identity with the weight `shrinkage`.
-
-    From points (n, n_dimensions), and the indices of the neighbours of the first m (m, n_neighbors), which may have
-    weights (m,).
+    Gnanadesikan and Kettenring 1982). From points in random order (n, n_dimensions), whose first ones are compared
+    with their neighbours, then with the neighbours in the first metric. `floor` is added to the covariance.
     """
     n_dimensions = points.shape[1]
-    share = np.full(len(neighbors), 1.0 / len(neighbors)) if weight is None else weight / weight.sum()
-    noise = floor * (2 * neighbors.shape[1])
-    for column in neighbors.T:
-        difference = points[: len(column)] - points[column]
-        noise = noise + (difference.T * share) @ difference
-    noise = noise * (n_dimensions / max(np.trace(noise), 1e-300))
-    values, vectors = np.linalg.eigh((1.0 - shrinkage) * noise + shrinkage * np.eye(n_dimensions))
-    metric: Array = vectors / np.sqrt(values.clip(1e-9))
+    metric = np.eye(n_dimensions)
+    n_near = min(N_NEAR, len(points) - 1)
+    for _ in range(2):
+        _, near = nearest_neighbors(points @ metric, n_near, n_queries=NOISE_ROWS)
+        few = np.ones(len(near)) if weight is None else weight[: len(near)]
+        noise = floor * (2 * n_near)
+        for column in near.T:
+            difference = points[: len(near)] - points[column]
+            noise = noise + (difference.T * (few / few.sum())) @ difference
+        noise = noise * (n_dimensions / max(np.trace(noise), 1e-300))
+        values, vectors = np.linalg.eigh((1.0 - SHRINKAGE) * noise + SHRINKAGE * np.eye(n_dimensions))
+        metric = vectors / np.sqrt(values.clip(1e-9))
     return metric
 
 
@@ -347,16 +257,7 @@ def fit_reduction(
     weight: NDArray[np.float64] | None = None,
     unit: bool = False,
 ) -> NDArray[np.float64]:
-    """The first right singular vectors of some sparse rows: (n_features, at most n_components).
-
-    Multiply rows by them to get their coordinates. With `unit`, rows are scaled to unit length first.
-
-    Examples
-    --------
-    >>> rows = sp.csr_array(np.outer([1.0, 2.0, 3.0], [0.0, 3.0, 0.0, 4.0]))
-    >>> np.abs(fit_reduction(rows, np.arange(3), 2, np.random.RandomState(0))).round(6).tolist()
-    [[0.0], [0.6], [0.0], [0.8]]
-    """
+    """The first right singular vectors of some sparse rows, of unit length if `unit`: (n_features, n_dimensions)."""
     some = rows[chosen].astype(np.float64)
     if unit:
         some = normalize(some)

@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from neuralbayes.bayes import mutual_information, sample_mean
 from neuralbayes.clusters.known import NO_HINTS, UNKNOWN, Hints
 from neuralbayes.clusters.posterior import Trained
+from neuralbayes.distributed import default_fabric
 from neuralbayes.features.tables import SMALL, even_batches
 from neuralbayes.gradients.passes import frozen_buffers
 from neuralbayes.networks.encoders import mlp
@@ -37,45 +38,25 @@ from neuralbayes.objectives import MIM, Objective
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
 from neuralbayes.training import Batches, StopOnNaN, cosine, train
 
-Fetch = Callable[[Tensor], Tensor]
-"""Maps indices to samples in the form that the network takes."""
+Array = NDArray[np.float64]
+Fetch = Callable[[Tensor], Tensor]  # maps indices to samples in the form that the network takes
 
-Step = Callable[[nn.Module, tuple[Tensor, ...]], dict[str, Tensor]]
-"""A step for :func:`neuralbayes.training.train`."""
-
-RADIUS = 0.4
-"""Length of the worst step in units of the distance to the farthest of the neighbours."""
-
-SMALL_STEP = 4.0
-"""Length of the trial step that finds the worst direction, in units of the radius."""
-
-INFORMATION, PRIOR = 0.1, 4.0
-"""IMSAT's lambda and mu: the weight of the objective, and the weight of H(z) in the default objective."""
-
-HEAD = 1e-4
-"""Initial scale of the last layer: states are almost equally probable for every sample."""
-
-LEARNING_RATE = 2e-3
-"""Initial learning rate of Adam, which decays to 0 along half a cosine."""
-
-BATCH_SIZE, SAMPLES_PER_CLUSTER = 250, 4
-"""Samples per step, and the least number of samples per cluster."""
-
-SHARE = 4
-"""Each batch is extended by a quarter of its size in rows with targets, and by as many pairs of each kind."""
+RADIUS = 0.4  # length of the worst step in units of the distance to the farthest of the neighbours
+SMALL_STEP = 4.0  # length of the trial step that finds the worst direction, in units of the radius
+INFORMATION, PRIOR = 0.1, 4.0  # IMSAT's lambda and mu: weights of the objective, and of H(z) in the default objective
+HEAD = 1e-4  # initial scale of the last layer: states are almost equally probable for every sample
+LEARNING_RATE = 2e-3  # initial learning rate of Adam, which decays to 0 along half a cosine
+BATCH_SIZE, SAMPLES_PER_CLUSTER = 250, 4  # samples per step, and the least number of samples per cluster
+SHARE = 4  # each batch is extended by a quarter of its size in rows with targets, and by as many pairs of each kind
 
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """Rows with targets, and pairs of rows, that a network must respect.
+    """Rows with targets, and pairs of rows that must or cannot share a cluster, which a network must respect."""
 
-    Indices of `rows` (n_anchors,), their `target` distributions (n_anchors, n_clusters), and pairs of indices (n_pairs,
-    2) that `must` or `cannot` share a cluster.
-    """
-
-    rows: Tensor
-    target: Tensor
-    must: Tensor
+    rows: Tensor  # indices (n_anchors,)
+    target: Tensor  # distributions (n_anchors, n_clusters)
+    must: Tensor  # pairs of indices (n_pairs, 2)
     cannot: Tensor
 
     @classmethod
@@ -84,7 +65,7 @@ class Anchors:
 
         With votes, known rows are repeated until they make up about half of the rows to draw from.
         """
-        if hints.known is None or hints.group is None or hints.cannot is None:
+        if not hints.constrain:
             return None
         rows = np.flatnonzero(hints.known != UNKNOWN)
         target = torch.eye(n_clusters)[hints.known[rows]]
@@ -133,11 +114,10 @@ def smooth_step(
     batch: tuple[Tensor, ...],
     *,
     objective: Objective,
-    weight: float = INFORMATION,
     fetch: Fetch | None = None,
     anchors: Anchors | None = None,
 ) -> dict[str, Tensor]:
-    r"""Compute the gradient of :math:`R_{VAT} + \text{weight} \cdot J(\text{logits})`, as a step of `train`.
+    r"""Compute the gradient of :math:`R_{VAT} + 0.1 J(\text{logits})`, as a step of `train`.
 
     A batch has x, the length of each worst step (n,), and optionally versions of x (n, n_versions, *features), such as
     images moved a little. The worst step then starts from one of them, drawn at random. `fetch` maps the indices of
@@ -146,7 +126,7 @@ def smooth_step(
     x, radius, *versions = batch
     logits, of_anchors = _logits(network, x, fetch, anchors)
     change = _change(network, _one_of(x, versions), radius, logits)
-    loss = change + weight * objective(logits)
+    loss = change + INFORMATION * objective(logits)
     torch.autograd.backward(loss + of_anchors)
     return {"loss": loss, "change": change, "mi": mutual_information(logits.detach(), from_logits=True)}
 
@@ -154,7 +134,7 @@ def smooth_step(
 def imitation_step(
     network: nn.Module, batch: tuple[Tensor, ...], *, fetch: Fetch | None = None, anchors: Anchors | None = None
 ) -> dict[str, Tensor]:
-    r"""Like :func:`smooth_step`, with the cross-entropy to targets (n, n_states), the third of a batch, as J."""
+    """Like :func:`smooth_step`, with the cross-entropy to targets (n, n_states), the third of a batch, as J."""
     x, radius, target = batch
     logits, of_anchors = _logits(network, x, fetch, anchors)
     change = _change(network, x, radius, logits)
@@ -188,108 +168,83 @@ def _one_of(x: Tensor, versions: list[Tensor]) -> Tensor:
     return versions[0][torch.arange(len(x), device=x.device), chosen]
 
 
-def train_states(
-    network: nn.Module,
-    fetch: Fetch,
-    radius: Tensor,
-    *,
-    steps: int,
-    objective: Objective | None = None,
-    versions: Tensor | None = None,
-    hints: Hints = NO_HINTS,
-    anchors: Anchors | None = None,
-    verbose: bool = False,
-    description: str = "step of the states",
-) -> Trained:
-    """Train a network with the objective, and leave it in evaluation mode.
-
-    Parameters
-    ----------
-    network : nn.Module
-    fetch : callable
-        Maps indices to inputs of the network.
-    radius : Tensor of shape (n_samples,)
-        Length of the worst step of each sample.
-    steps : int
-    objective : Objective, optional
-        By default :func:`default_objective`.
-    versions : Tensor of shape (n_samples, n_versions, *features), optional
-        Samples moved a little, as inputs of the network.
-    hints : Hints
-        Samples are drawn in proportion to the weights; other hints are given as `anchors`.
-    anchors : Anchors, optional
-    """
-    step = partial(smooth_step, objective=objective or default_objective(), fetch=fetch, anchors=anchors)
-    tensors = (radius,) if versions is None else (radius, versions)
-    return _train(network, fetch, step, tensors, steps, hints=hints, verbose=verbose, description=description)
-
-
 def train_from_votes(
     network: nn.Module,
-    fetch: Fetch,
-    radius: Tensor,
-    shares: Tensor | NDArray[np.floating],
+    points: Array,
+    farthest: Array,
+    shares: Array,
     *,
     steps: int | None = None,
     objective: Objective | None = None,
     hints: Hints = NO_HINTS,
     anchors: Anchors | None = None,
+    device: str = "auto",
     verbose: bool = False,
 ) -> Trained:
     """Train a network on votes for a quarter of the steps, then with the objective; leave it in evaluation mode.
 
-    Parameters are those of :func:`train_states`, and the `shares` of the votes for each cluster (n_samples,
-    n_clusters). Their mean is the target of p(z) of the default objective, and `anchors` are from the hints and them.
+    From points (n_rows, n_dimensions), the distance to the farthest neighbour of each (n_rows,), which determines the
+    length of adversarial steps, and the `shares` of the votes for each cluster (n_rows, n_clusters). Their mean is the
+    target of p(z) of the default objective. By default, `anchors` are from the hints and the votes.
     """
-    target = torch.as_tensor(shares, dtype=torch.float32)
-    n_samples, n_clusters = target.shape
+    inputs, radius, target = (torch.from_numpy(x).float() for x in (points, RADIUS * farthest, shares))
+    n_rows, n_clusters = target.shape
     anchors = anchors or Anchors.of(hints, n_clusters, target)
     if objective is None:
         objective = default_objective(sample_mean(target, None if hints.weight is None else torch.tensor(hints.weight)))
-    steps = consensus_steps(n_samples, n_clusters) if steps is None else steps
     batch_size = max(BATCH_SIZE, SAMPLES_PER_CLUSTER * n_clusters)
-    run = partial(_train, network, fetch, hints=hints, verbose=verbose, batch_size=batch_size)
+    if steps is None:
+        steps = int(np.clip(16 * n_rows // batch_size, 360, 600))  # 16 epochs
+
+    def fetch(indices: Tensor) -> Tensor:
+        return inputs[indices]
+
+    run = partial(train_steps, network, fetch, hints=hints, device=device, verbose=verbose, batch_size=batch_size)
     imitate = partial(imitation_step, fetch=fetch, anchors=anchors)
     improve = partial(smooth_step, objective=objective, fetch=fetch, anchors=anchors)
-    first = run(imitate, (radius, target), steps // 4, description="step of the start")
-    return first.then(run(improve, (radius,), steps - steps // 4, description="step of the clusters"))
+    first = run((radius, target), imitate, steps=steps // 4, description="step of the start")
+    return first.then(run((radius,), improve, steps=steps - steps // 4, description="step of the clusters"))
 
 
-def _train(
+def train_steps(
     network: nn.Module,
     fetch: Fetch,
-    step: Step,
     tensors: tuple[Tensor, ...],
-    steps: int,
+    step: Callable[[nn.Module, tuple[Tensor, ...]], dict[str, Tensor]],
     *,
+    steps: int,
     batch_size: int = BATCH_SIZE,
-    hints: Hints,
-    verbose: bool,
+    hints: Hints = NO_HINTS,
+    device: str = "auto",
+    verbose: bool = False,
     description: str,
 ) -> Trained:
-    """Train on batches of samples and their entries in `tensors`."""
+    """Train on batches of samples and their entries in `tensors`, and leave the network in evaluation mode.
+
+    Samples are drawn in proportion to the weights of the hints; the other hints are for the step.
+    """
     if not steps:
-        return Trained(math.nan, [], 0)
+        return Trained([], 0)
     pool = hints.pool()
     rows = torch.arange(len(tensors[0])) if pool is None else torch.as_tensor(pool)
-    size = even_batches(len(rows), batch_size)
+    size, seed = even_batches(len(rows), batch_size), int(torch.randint(2**31, ()))
     state = train(
         network,
         step,
-        Batches(len(rows), size, seed=int(torch.randint(2**31, ())), drop_last=True),
+        Batches(len(rows), size, seed=seed, drop_last=True),
         fetch=lambda drawn: (fetch(rows[drawn]), *(tensor[rows[drawn]] for tensor in tensors)),
         optimizer=torch.optim.Adam(network.parameters(), lr=LEARNING_RATE),
         schedule=cosine(),
         max_steps=steps,
         log_every=1,
         callbacks=(StopOnNaN(),),
+        fabric=default_fabric(device=device),
         verbose=verbose,
         description=description,
     )
     network.cpu().eval()
     losses = [line["loss"] for line in state.history]
-    curve = [float(np.mean(tenth)) for tenth in np.array_split(losses, min(10, len(losses)))]
-    return Trained(curve[-1], curve, state.step)
+    return Trained([float(np.mean(tenth)) for tenth in np.array_split(losses, min(10, len(losses)))], state.step)
 
 
 def default_objective(sizes: Tensor | None = None) -> MIM:
@@ -298,28 +253,6 @@ def default_objective(sizes: Tensor | None = None) -> MIM:
         sizes = sizes.clamp_min(1e-4)
         sizes = sizes / sizes.sum()
     return MIM(PRIOR - 1.0, version=1, target_prior=sizes)
-
-
-def consensus_steps(n_samples: int, n_clusters: int) -> int:
-    """Default number of steps from votes: 16 epochs, but at least 360 and at most 600 steps.
-
-    Examples
-    --------
-    >>> consensus_steps(150, 3), consensus_steps(7000, 10), consensus_steps(60_000, 150)
-    (360, 448, 600)
-    """
-    return int(np.clip(16 * n_samples // max(BATCH_SIZE, SAMPLES_PER_CLUSTER * n_clusters), 360, 600))
-
-
-def consensus_width(n_dimensions: int, n_clusters: int) -> int:
-    """Default number of units of a hidden layer.
-
-    Examples
-    --------
-    >>> consensus_width(4, 3), consensus_width(64, 150)
-    (128, 300)
-    """
-    return int(np.clip(2 * max(n_dimensions, n_clusters), 128, 512))
 
 
 def state_mlp(n_dimensions: int, n_hidden: int, n_states: int) -> nn.Sequential:

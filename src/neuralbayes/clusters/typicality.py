@@ -41,66 +41,30 @@ from sklearn.utils import check_random_state
 from neuralbayes.neighbors import nearest_neighbors
 
 Array = NDArray[np.float64]
-Random = int | np.random.RandomState | None
 
-N_FOLDS, N_NEIGHBORS = 5, 10
-"""The numbers of folds F and of neighbours k. With 10 folds, twice the work finds hardly more outliers."""
-
-LOCAL = 0.25
-"""The weight w. 0 finds only rows of low density, 1 (as in the local outlier factor) any row off its neighbourhood."""
-
-N_COMPONENTS, MIN_REFERENCE = 128, 1280
-"""Number of principal components of wider rows, and minimum number of reference rows for them."""
-
-MAX_REFERENCE = 20_000
-"""Maximum number of reference rows of all folds together. A query computes this many distances."""
-
-MAX_NUMBERS = 10_000_000
-"""Maximum number of values of all reference rows together (40 MB), but there are 1,000 rows in any case."""
-
-MAX_CALIBRATION = 5_000
-"""Maximum number of calibration rows of a single fold; the rate at a = 0.1 then varies by 0.4 points between fits."""
-
-FLOOR = 1e-3
-"""Lower bound of distances, in units of the median spacing; the logarithm of a duplicate's distance is infinite."""
-
-CONSTANT = 1e-12
-"""A column is constant if its standard deviation is below this share of its mean; it differs by rounding only."""
-
-FAR, LARGEST = 1e12, 1e100
-"""Limits of coordinates, in standard deviations, and of numbers, so squares stay finite in float32 and in double."""
-
-BLOCK = 2000
-"""Rows that are scored at once."""
+N_FOLDS, N_NEIGHBORS = 5, 10  # F and k; with 10 folds, twice the work finds hardly more outliers
+LOCAL = 0.25  # the weight w: 0 finds only rows of low density, 1 any row off its neighbourhood (local outlier factor)
+N_COMPONENTS, MIN_REFERENCE = 128, 1280  # principal components of wider rows, and minimum of reference rows for them
+MAX_REFERENCE = 20_000  # reference rows of all folds together; a query computes this many distances
+MAX_NUMBERS = 10_000_000  # values of all reference rows together (40 MB), but there are 1,000 rows in any case
+MAX_CALIBRATION = 5_000  # rows of a single fold; the rate at a = 0.1 then varies by 0.4 points between fits
+FLOOR = 1e-3  # lower bound of distances, in units of the median spacing; the logarithm of 0 is infinite
+CONSTANT = 1e-12  # a column whose standard deviation is a smaller share of its mean differs by rounding only
+FAR, LARGEST = 1e12, 1e100  # limits of coordinates, in standard deviations, and of numbers: squares stay finite
+BLOCK = 2000  # rows that are scored at once
 
 
 @dataclass(frozen=True)
 class Fold:
-    """The reference rows of a fold, which define its score, and the scores of its own rows.
+    """The reference rows of a fold, which define its score, and the sorted scores of its own rows."""
 
-    Attributes
-    ----------
-    center, unit : ndarray of shape (n_features,)
-        Mean of each column over the reference rows, and what its differences are divided by.
-    components : ndarray of shape (n_features, n_components)
-        Principal components of the centred rows divided by `unit`; n_components is 0 if all columns are compared.
-    reference : ndarray of shape (n_reference, n_components + 1 or n_features), float32
-        Coordinates of the reference rows.
-    spacing : ndarray of shape (n_reference,)
-        Mean logarithm of the distances from each reference row to its neighbours among them.
-    floor : ndarray of shape ()
-        Lower bound of distances.
-    scores : ndarray of shape (n_calibration,)
-        Sorted scores of the fold's own rows.
-    """
-
-    center: Array
-    unit: Array
-    components: Array
-    reference: NDArray[np.float32]
-    spacing: Array
-    floor: Array
-    scores: Array
+    center: Array  # (n_features,): mean of the reference rows
+    unit: Array  # (n_features,): what differences are divided by
+    components: Array  # (n_features, n_components): principal components; n_components is 0 if all columns are compared
+    reference: NDArray[np.float32]  # (n_reference, n_components + 1 or n_features): coordinates
+    spacing: Array  # (n_reference,): mean logarithm of the distances from reference rows to their neighbours
+    floor: Array  # (): lower bound of distances
+    scores: Array  # (n_calibration,)
 
     def __post_init__(self) -> None:
         n, d = self.spacing.size, self.unit.size
@@ -110,11 +74,8 @@ class Fold:
             part = getattr(self, name)
             if part.shape != shape or part.dtype.kind != "f" or not np.isfinite(part).all():
                 raise ValueError(f"`{name}` must be finite and of shape {shape}, got {part.dtype} {part.shape}")
-        if not self.reference.size:
-            raise ValueError("`reference` must have rows and columns")
-        for name in ("unit", "floor"):
-            if not (getattr(self, name) > 0.0).all():
-                raise ValueError(f"`{name}` must be positive")
+        if not (self.reference.size and (self.unit > 0.0).all() and self.floor > 0.0):
+            raise ValueError("`reference` must have rows and columns, and `unit` and `floor` must be positive")
         if (np.diff(self.scores) < 0.0).any():
             raise ValueError("`scores` must be sorted")
 
@@ -157,10 +118,6 @@ class Fold:
 class Typicality:
     """Folds of training rows that measure how typical other rows are.
 
-    Attributes
-    ----------
-    folds : tuple of Fold
-
     Examples
     --------
     >>> rng = np.random.RandomState(0)
@@ -179,21 +136,18 @@ class Typicality:
 
     @classmethod
     def fit(
-        cls, points: NDArray[Any], *, random_state: Random = None, standardize: bool | NDArray[np.bool_] = True
+        cls,
+        points: NDArray[Any],
+        *,
+        random_state: int | np.random.RandomState | None = None,
+        standardize: bool | NDArray[np.bool_] = True,
     ) -> Self:
-        """Divide the training rows into folds and score them.
+        """Divide the training rows (n_points >= 2, n_features) into folds and score them.
 
-        Parameters
-        ----------
-        points : ndarray of shape (n_points >= 2, n_features)
-            Training rows, changed by nothing that was fitted to all of them. Two changes do no harm: a factor and an
-            offset of each column that is standardised here, and those of single rows, such as to unit length.
-        random_state : int, RandomState or None
-        standardize : bool or ndarray of bool of shape (n_features,), default=True
-            Whether to divide a column by its standard deviation: not for embeddings, pixels and indicators.
+        Nothing that was fitted to all rows may have changed them. Two changes do no harm: a factor and an offset of
+        each column that is standardised here, and those of single rows, such as to unit length. `standardize` says, for
+        each column or for all, whether to divide it by its standard deviation: not embeddings, pixels and indicators.
         """
-        if points.ndim != 2 or len(points) < 2 or not points.shape[1]:
-            raise ValueError(f"`points` must have shape (n_points >= 2, n_features >= 1), got {points.shape}")
         standardized = np.broadcast_to(np.asarray(standardize, bool), points.shape[1:])
         n, n_reference = len(points), min(MAX_REFERENCE, max(1000, MAX_NUMBERS // points.shape[1]))
         order = check_random_state(random_state).permutation(n)
@@ -205,7 +159,7 @@ class Typicality:
             own = [np.sort(order[:n_calibration])]
             others = [np.sort(order[n_calibration:][:n_reference])]
         pairs = zip(others, own, strict=True)
-        return cls(tuple(Fold.fit(_finite(points[r]), _finite(points[c]), standardized) for r, c in pairs))
+        return cls(tuple(Fold.fit(_bounded(points[r]), _bounded(points[c]), standardized) for r, c in pairs))
 
     @property
     def n_calibration(self) -> int:
@@ -219,12 +173,9 @@ class Typicality:
 
     def p_values(self, points: NDArray[Any]) -> Array:
         """Typicality of rows like those of `fit`, from `smallest_level` to 1: (n_points, n_features) -> (n_points,)."""
-        n_features = len(self.folds[0].center)
-        if points.ndim != 2 or points.shape[1] != n_features:
-            raise ValueError(f"`points` must have shape (n_points, {n_features}), got {points.shape}")
         result = np.empty(len(points))
         for start in range(0, len(points), BLOCK):
-            rows = _finite(points[start : start + BLOCK])
+            rows = _bounded(points[start : start + BLOCK])
             n_beyond = np.zeros(len(rows), np.int64)
             for fold in self.folds:
                 n_beyond += len(fold.scores) - np.searchsorted(fold.scores, fold.scores_of(rows), side="left")
@@ -247,13 +198,12 @@ class Typicality:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Make a typicality of its parts; a damaged part raises a ValueError that names it."""
-        names = [field.name for field in fields(Fold)]
-        n_folds = max(1, len(arrays) // len(names))
-        wrong = sorted({f"{number}.{name}" for number in range(n_folds) for name in names} ^ set(arrays))
-        if wrong:
-            raise ValueError(f"parts of typicality are missing or unknown: {wrong}")
-        return cls(tuple(Fold(**{name: arrays[f"{number}.{name}"] for name in names}) for number in range(n_folds)))
+        """Restore a typicality; raises a ValueError or TypeError if a part is damaged, missing or unknown."""
+        folds: dict[int, dict[str, Any]] = {}
+        for name, array in arrays.items():
+            number, _, part = name.partition(".")
+            folds.setdefault(int(number), {})[part] = array
+        return cls(tuple(Fold(**folds[number]) for number in sorted(folds)))
 
 
 def _coordinates(points: Array, center: Array, unit: Array, components: Array) -> NDArray[np.float32]:
@@ -281,9 +231,5 @@ def _units(centered: Array, center: Array, standardized: NDArray[np.bool_]) -> A
     return np.where(standardized, deviation, 1.0)
 
 
-def _finite(points: NDArray[Any]) -> Array:
-    """As double, clipped; raises an error if a number is missing or infinite."""
-    rows = np.asarray(points, dtype=np.float64)
-    if not np.isfinite(rows).all():
-        raise ValueError("`points` must be finite, got NaN or infinity")
-    return rows.clip(-LARGEST, LARGEST)
+def _bounded(points: NDArray[Any]) -> Array:
+    return np.asarray(points, dtype=np.float64).clip(-LARGEST, LARGEST)

@@ -19,7 +19,7 @@ from scipy.stats import betabinom, binom
 from neuralbayes.clusters.calibration import temperature
 from neuralbayes.clusters.merging import merge_states, neighbor_joint, separation
 from neuralbayes.clusters.number import Kind, stability
-from neuralbayes.clusters.posterior import Network, Posterior, Quadratic, Trained
+from neuralbayes.clusters.posterior import Posterior, Quadratic, Trained
 from neuralbayes.clusters.space import ROUNDING_ROWS, Space, metric_of_neighbors, rounding_variance
 from neuralbayes.clusters.valleys import cut_at_valleys, is_between
 from neuralbayes.clusters.votes import maximize
@@ -32,43 +32,23 @@ if TYPE_CHECKING:
 Array = NDArray[np.floating]
 Labels = NDArray[np.int64]
 
-MAX_RESERVOIR = 20_000
-"""Maximum number of rows in the reservoir; with 64 numbers each they take 5 MB."""
-
-ATYPICAL = 0.05
-"""Maximum typicality of an atypical row."""
-
-LEVEL = 0.01
-"""Significance level of the test for more atypical rows than chance explains."""
-
-N_NEIGHBORS = 30
-"""Number of neighbours of a row among which new rows are counted."""
-
-RARE = 1e-5
-"""A row is strange if chance puts as many new rows among its neighbours with a probability below this."""
-
-N_CLOSE = 5
-"""Number of nearest rows. Most of them must be strange as well."""
-
-ALONE = 0.1
-"""Maximum number of old rows among the neighbours of an isolated row, as a share of the number expected by chance."""
-
-LEAST_ROWS = 10
-"""Minimum number of strange rows in a new cluster."""
-
-TOUCHES = 0.1
-"""Minimum share of the rows of a new cluster that an old cluster must claim for the two to be compared."""
-
-N_NEAREST = 10
-"""Number of nearest rows that decide whether another row joins a new cluster."""
+MAX_RESERVOIR = 20_000  # rows in the reservoir; with 64 numbers each they take 5 MB
+ATYPICAL = 0.05  # maximum typicality of an atypical row
+LEVEL = 0.01  # of the test for more atypical rows than chance explains
+N_NEIGHBORS = 30  # among which new rows are counted
+RARE = 1e-5  # a row is strange if chance puts as many new rows among its neighbours with a probability below this
+N_CLOSE = 5  # nearest rows, most of which must be strange as well
+ALONE = 0.1  # old rows among the neighbours of an isolated row, as a share of the number expected by chance
+LEAST_ROWS = 10  # minimum number of strange rows in a new cluster
+TOUCHES = 0.1  # minimum share of the rows of a new cluster that an old cluster must claim for the two to be compared
+N_NEAREST = 10  # nearest rows that decide whether another row joins a new cluster
 
 
 def more_than_chance(p_values: Array, n_calibration: int) -> bool:
     """Whether more rows are atypical than chance explains.
 
-    The number of rows with a typicality of at most a, among n ordinary rows, has a beta-binomial distribution for any
-    data. The reason is that the share of ordinary rows beyond the k-th largest of m calibration scores has a beta
-    distribution with parameters k and m + 1 - k.
+    The share of ordinary rows beyond the k-th largest of m calibration scores has a beta distribution with parameters k
+    and m + 1 - k for any data, so the number of atypical ones has a beta-binomial one.
     """
     k = int(ATYPICAL * (n_calibration + 1))
     n_atypical = int((p_values <= ATYPICAL).sum())
@@ -80,12 +60,11 @@ def more_than_chance(p_values: Array, n_calibration: int) -> bool:
 def strange_rows(
     old: Array, new: Array, p_values: Array, n_calibration: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Which new rows (n_new,) may belong to a new cluster.
+    """Which new rows (n_new,) may belong to a new cluster: strange ones among strange ones, not outliers.
 
-    A row is strange if its neighbours contain far more new rows than chance explains. It is also strange if it is
-    atypical, provided that there are more atypical rows than chance explains. Outliers are left out: most of the
-    nearest rows must be strange as well. Also returns the share (n_new,) of old rows among the neighbours, divided by
-    the share expected by chance.
+    A row is strange if its neighbours contain far more new rows than chance explains, or if it is atypical and there
+    are more atypical rows than chance explains. Also returns the share (n_new,) of old rows among the neighbours,
+    divided by the share expected by chance.
     """
     points = np.concatenate([new, old]).astype(np.float32)
     n_neighbors = min(N_NEIGHBORS, len(points) - 1)
@@ -102,11 +81,7 @@ def strange_rows(
 def find_new_groups(
     old: Array, old_labels: Labels, new: Array, new_labels: Labels, p_values: Array, n_calibration: int, at_most: int
 ) -> Labels:
-    """The new cluster of each new row, numbered from 0 by decreasing size and at most `at_most`, or -1: (n_new,).
-
-    From the coordinates of old and new rows, their current clusters, and the typicality of new rows, which
-    `n_calibration` rows calibrated.
-    """
+    """The new cluster of each new row, numbered from 0 by decreasing size and at most `at_most`, or -1: (n_new,)."""
     groups = np.full(len(new), -1)
     strange, old_share = strange_rows(old, new, p_values, n_calibration)
     candidates = np.flatnonzero(strange)
@@ -165,8 +140,7 @@ def update_clusters(
 ) -> tuple[Posterior, NDArray[np.float64], Merging, NDArray[np.float64], Trained]:
     """Fit p(z|x) to old rows (n_old, n_dimensions), and new rows in new groups (n_new,) or none (-1).
 
-    Returns the posterior, the membership, how states merge, the separation and the training, as in
-    :class:`~neuralbayes.clusters.rows.Fit`.
+    Returns the posterior, membership, merging, separation and training as in :class:`~neuralbayes.clusters.rows.Fit`.
     """
     n_more = int(groups.max(initial=-1)) + 1
     n_states, n_clusters = membership.shape
@@ -185,12 +159,26 @@ def update_clusters(
         floor = np.diag(rounding_variance(old[:ROUNDING_ROWS]))
         updated = maximize(points, target @ grown.T, floor)  # shares in the order of the states
     elif n_clusters + n_more > 1:
-        from neuralbayes.system.devices import computing_on
+        import torch
 
-        with computing_on(device):
-            updated, trained = _trained(
-                posterior, grown, points, distances[:, -1], target, kept, max_iter, objective, rng, verbose
+        from neuralbayes.clusters import training
+        from neuralbayes.networks.states import MergedStates
+
+        network, n_hidden = _widened(posterior.network, len(grown))
+        rows, nowhere = torch.from_numpy(kept), torch.empty(0, 2, dtype=torch.int64)
+        with training.seeded(rng, training.BATCH_SIZE * (points.shape[1] + n_hidden + len(grown)) * n_hidden):
+            trained = training.train_from_votes(
+                MergedStates(network, torch.from_numpy(grown).float()),
+                points,
+                distances[:, -1],
+                target,
+                steps=max_iter,
+                objective=objective,
+                anchors=training.Anchors(rows, torch.from_numpy(target[kept]).float(), nowhere, nowhere),
+                device=device,
+                verbose=verbose,
             )
+        updated = replace(posterior, network=network.eval().requires_grad_(False))
     if len(grown) == grown.shape[1]:  # one state per cluster: restore the calibration
         updated = updated.divided(temperature(updated.logits(points[kept]) @ grown, target[kept]))
     p_states = softmax(updated.logits(points), axis=1)
@@ -198,51 +186,21 @@ def update_clusters(
     return updated, grown, merging, separation(p_states @ grown, neighbors), trained
 
 
-def _trained(
-    posterior: Network,
-    membership: NDArray[np.float64],
-    points: NDArray[np.float64],
-    farthest: NDArray[np.float64],
-    target: NDArray[np.float64],
-    kept: Labels,
-    max_iter: int | None,
-    objective: Objective | None,
-    rng: np.random.RandomState,
-    verbose: bool,
-) -> tuple[Network, Trained]:
-    """Continue the training of a network, with more states if `membership` has more."""
+def _widened(network: Any, n_states: int) -> tuple[Any, int]:
+    """A copy of a network with so many states, the new ones improbable everywhere, and the width of its last layer."""
     import torch
     from torch import nn
 
-    from neuralbayes.clusters import training
-    from neuralbayes.networks.states import MergedStates
-
-    network: Any = copy.deepcopy(posterior.network).requires_grad_(True)
+    network = copy.deepcopy(network).requires_grad_(True)
     head = network[-1]
-    n_more = len(membership) - head.out_features
-    if n_more:
-        wider = nn.Linear(head.in_features, len(membership))
+    n_old = head.out_features
+    if n_states > n_old:
+        network[-1] = nn.Linear(head.in_features, n_states)
         with torch.no_grad():
-            wider.weight.zero_()
-            wider.bias.fill_(float(head.bias.min()))
-            wider.weight[:-n_more], wider.bias[:-n_more] = head.weight, head.bias
-        network[-1] = wider
-    inputs, shares = torch.from_numpy(points).float(), torch.from_numpy(target).float()
-    nowhere = torch.empty(0, 2, dtype=torch.int64)
-    anchors = training.Anchors(torch.from_numpy(kept), shares[torch.from_numpy(kept)], nowhere, nowhere)
-    n_products = training.BATCH_SIZE * (points.shape[1] + head.in_features + len(membership)) * head.in_features
-    with training.seeded(rng, n_products):
-        trained = training.train_from_votes(
-            MergedStates(network, torch.from_numpy(membership).float()),
-            lambda indices: inputs[indices],
-            torch.from_numpy(training.RADIUS * farthest).float(),
-            shares,
-            steps=max_iter,
-            objective=objective,
-            anchors=anchors,
-            verbose=verbose,
-        )
-    return replace(posterior, network=network.eval().requires_grad_(False)), trained
+            network[-1].weight.zero_()
+            network[-1].bias.fill_(float(head.bias.min()))
+            network[-1].weight[:n_old], network[-1].bias[:n_old] = head.weight, head.bias
+    return network, head.in_features
 
 
 def updated_stability(

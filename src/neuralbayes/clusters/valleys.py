@@ -29,48 +29,25 @@ from neuralbayes.clusters.space import Space, metric_of_neighbors
 Array = NDArray[np.float64]
 Side = NDArray[np.bool_]
 
-LEVEL = 0.1
-"""Maximum p-value of a valley through all rows. For a part of the rows, it is multiplied by their share (Meinshausen
-2008)."""
-
-DEPTH = 0.6
-"""Maximum density of a valley, relative to the lower of its two hills."""
-
-LEAST_ROWS = 16
-"""Minimum number of rows to look for a valley in."""
-
+LEVEL = 0.1  # p-value of a valley through all rows; for a part, it is multiplied by its share (Meinshausen 2008)
+DEPTH = 0.6  # maximum density of a valley, relative to the lower of its two hills
+LEAST_ROWS, MOST_ROWS = 16, 1000  # to look for a valley in; more are drawn at random
 LEAST_ON_A_SIDE = 4
-
-MOST_ROWS = 1000
-"""Maximum number of rows, drawn at random, to look for a valley in."""
-
-N_SEARCHES = 5
-"""Number of searches with different random numbers whose median counts, for up to `MOST_ROWS` rows."""
-
+N_SEARCHES = 5  # with different random numbers, whose median counts, for up to `MOST_ROWS` rows
 N_FOLDS = 5
 N_PASSES = 5
-
-HOPELESS = 0.5
-"""P-value above which no more passes are made."""
-
-N_WARD = 5
-"""Maximum number of Ward's clusters. The search starts from each cluster of each number from 2 to this one."""
-
+HOPELESS = 0.5  # p-value above which no more passes are made
+N_WARD = 5  # the search starts from each of Ward's clusters of each number from 2 to this one
 N_REFINEMENTS = 3
+THINNEST = 0.05  # minimum half-width of a hill, in units of the distance between the hills
+SCATTER = 2.0  # variance of the added noise, in units of the rounding; with 1, two categories would be two hills
 
-THINNEST = 0.05
-"""Minimum half-width of a hill, in units of the distance between the hills."""
-
+# Middles and half-widths of the bands to try, in coordinates with the hills at 0 and 1.
 MIDDLES, HALF_WIDTHS = (
     grid.ravel() for grid in np.meshgrid(np.arange(0.25, 0.76, 0.05), [0.05, 0.1, 0.15, 0.2, 0.3], indexing="ij")
 )
 _inside = (MIDDLES - HALF_WIDTHS > -1e-9) & (MIDDLES + HALF_WIDTHS < 1.0 + 1e-9)
 MIDDLES, HALF_WIDTHS = MIDDLES[_inside], HALF_WIDTHS[_inside]
-"""Middles and half-widths of the bands to try, in coordinates with the hills at 0 and 1."""
-
-SCATTER = 2.0
-"""Variance of the noise added to the values, in units of the variance of their rounding. With 1, two categories would
-be two hills."""
 
 
 class Valley(NamedTuple):
@@ -78,6 +55,9 @@ class Valley(NamedTuple):
 
     p_value: float
     depth: float  # density in the band, divided by the density on the lower hill
+
+    def is_one(self, level: float) -> bool:
+        return self.p_value < level and self.depth < DEPTH
 
 
 @dataclass(frozen=True)
@@ -96,28 +76,21 @@ class Band:
         result: Array = x @ self.direction - self.offset
         return result
 
-    def reversed(self) -> Band:
-        """The same band, with the hills exchanged."""
-        return Band(
-            -self.direction, -self.offset - 1.0, 1.0 - self.middle, self.half_width, self.hills[::-1], self.p_value
-        )
-
 
 def count_valleys(space: Space, max_clusters: int, n_searches: int = N_SEARCHES) -> tuple[int, dict[str, list[float]]]:
     """The number of clusters with valleys between them.
 
-    Rows are compared in units of the noise. Values are scattered over the interval that they were rounded from, because
-    gaps between codes are not valleys. Rows are sorted first, and the random numbers do not depend on the seed of the
-    fit, so the answer depends neither on the order of the rows nor on the seed. For few rows, it is the median of
-    several searches.
-
-    Also returns the number of "rows" that each valley divides, in descending order, and the "p_value" of each.
+    Values are scattered over the interval that they were rounded from, because gaps between codes are not valleys. Rows
+    are sorted first, and the random numbers do not depend on the seed of the fit, so the answer depends neither on
+    their order nor on the seed. Also returns the number of "rows" that each valley divides, in descending order, and
+    the "p_value" of each.
     """
     spread = space.points.std(axis=0)
     kept = spread > 1e-6 * spread.max()  # beyond the rank of the rows, directions are arbitrary
     rows, floor = space.points[:, kept], space.floor[kept][:, kept]
     order = np.lexsort(rows.T[::-1])
-    root = _root(SCATTER * floor)
+    values, vectors = np.linalg.eigh(SCATTER * floor)
+    root = (vectors * np.sqrt(values.clip(0.0))) @ vectors.T
     found: list[tuple[int, list[tuple[int, float]]]] = []
     for seed in range(n_searches if len(order) <= MOST_ROWS else 1):
         points = rows[np.random.RandomState(seed).permutation(order)]
@@ -135,13 +108,6 @@ def cut_at_valleys(x: Array, max_clusters: int) -> tuple[NDArray[np.int64], list
     """Cut rows (n_rows, n_dimensions) by hyperplanes through valleys, always the largest part next.
 
     Returns labels (n_rows,) and, for each cut, the number of rows that it divides and the p-value of its valley.
-
-    Examples
-    --------
-    >>> rng = np.random.RandomState(0)
-    >>> x = rng.normal(size=(300, 2)) + 6.0 * (np.arange(300) // 100)[:, None]
-    >>> np.bincount(cut_at_valleys(x, 20)[0]).tolist()
-    [100, 100, 100]
     """
     rng = np.random.RandomState(0)
     queue = [(-len(x), 0, np.arange(len(x)))]  # the second number decides between parts of equal size
@@ -152,7 +118,7 @@ def cut_at_valleys(x: Array, max_clusters: int) -> tuple[NDArray[np.int64], list
         level = LEVEL * len(rows) / len(x)
         valley = held_out_valley(x[rows], rng, level)
         side = None
-        if valley.p_value < level and valley.depth < DEPTH:
+        if valley.is_one(level):
             band = emptiest_band(x[rng.permutation(rows)[:MOST_ROWS]])
             side = None if band is None else band.along(x[rows]) > band.middle
         if side is None or side.all() or not side.any():
@@ -168,17 +134,8 @@ def cut_at_valleys(x: Array, max_clusters: int) -> tuple[NDArray[np.int64], list
 
 
 def is_between(x: Array, side: Side) -> bool:
-    """Whether a valley lies between the rows (n_rows, n_dimensions) on one side and the rows on the other side.
-
-    Examples
-    --------
-    >>> rng = np.random.RandomState(0)
-    >>> x, side = rng.normal(size=(200, 2)), np.arange(200) < 100
-    >>> is_between(x, x[:, 0] > 0.0), is_between(x + 6.0 * side[:, None], side)
-    (False, True)
-    """
-    valley = held_out_valley(x, np.random.RandomState(0), LEVEL, side)
-    return valley.p_value < LEVEL and valley.depth < DEPTH
+    """Whether a valley lies between the rows (n_rows, n_dimensions) on one side and the rows on the other side."""
+    return held_out_valley(x, np.random.RandomState(0), LEVEL, side).is_one(LEVEL)
 
 
 def held_out_valley(x: Array, rng: np.random.RandomState, level: float, side: Side | None = None) -> Valley:
@@ -201,11 +158,11 @@ def held_out_valley(x: Array, rng: np.random.RandomState, level: float, side: Si
             if band is None:
                 continue
             first = first or band
-            band = band if band.direction @ first.direction >= 0.0 else band.reversed()
+            same = 1 if band.direction @ first.direction >= 0.0 else -1  # the order of the hills
             in_band, in_hills = _counts(band.along(x[fold]), band.middle, band.half_width, band.hills)
-            between, hills = between + float(in_band), hills + in_hills
-            expected = expected + (in_band + in_hills) * band.half_width / (band.half_width + band.hills)
-            level_ground = level_ground + in_hills * band.half_width / band.hills
+            between, hills = between + float(in_band), hills + in_hills[::same]
+            expected += ((in_band + in_hills) * band.half_width / (band.half_width + band.hills))[::same]
+            level_ground += (in_hills * band.half_width / band.hills)[::same]
         if not hills.all():
             return Valley(1.0, 1.0)
         p = _p_value(between / n_passes, hills / n_passes, expected / (between + hills))
@@ -275,10 +232,3 @@ def _p_value(between: Array | float, hill: Array, share: Array) -> Array:
     """P(V <= between), V ~ Binomial(between + hill, share), for counts that need not be integers."""
     result: Array = betainc(np.maximum(hill, 1e-9), np.add(between, 1.0), 1.0 - share)
     return result
-
-
-def _root(covariance: Array) -> Array:
-    """The symmetric square root of a covariance."""
-    values, vectors = np.linalg.eigh(covariance)
-    root: Array = (vectors * np.sqrt(values.clip(0.0))) @ vectors.T
-    return root

@@ -19,7 +19,7 @@ from scipy.special import logsumexp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from neuralbayes.clusters.known import NO_HINTS, UNKNOWN, Hints
+from neuralbayes.clusters.known import NO_HINTS, UNKNOWN, Hints, numbered
 from neuralbayes.clusters.posterior import Quadratic
 from neuralbayes.clusters.space import Space
 from neuralbayes.neighbors import nearest_neighbors
@@ -28,37 +28,14 @@ Labels = NDArray[np.int64]
 Array = NDArray[np.float64]
 Points = NDArray[np.floating]
 
-GRAPH_NEIGHBORS, SMOOTH_NEIGHBORS = 30, 15
-"""Number of nearest embeddings that the graph connects, and that embeddings are averaged with."""
-
-SPECTRAL_ROWS = 12_000
-"""Number of embeddings above which few eigenvectors of the graph of 30 neighbours say less than wider averages."""
-
-FEW_CLUSTERS = 12
-"""Number of clusters up to which random starts suffice."""
-
-CELLS_PER_CLUSTER = 4
-LEAST_CELLS = 300
-
-N_STARTS = 10
-"""Number of random starts, fewer if they cost more than `MULTIPLICATIONS`."""
-
-MULTIPLICATIONS = 5e9
-
-MANY_POINTS = 25_000
-"""Number of points above which cells are fitted to a sample."""
-
-POINTS_PER_CELL = 20
-"""Number of points of that sample per cell."""
-
-MAX_ROUNDS = 50
-"""Maximum number of rounds of k-means with hints."""
-
-N_STEPS = 60
-"""Maximum number of steps; the last ones change little."""
-
-TOLERANCE = 1e-4
-"""Increase of the mean log-likelihood per step below which the fit ends."""
+GRAPH_NEIGHBORS, SMOOTH_NEIGHBORS = 30, 15  # nearest embeddings that the graph connects, and to average with
+SPECTRAL_ROWS = 12_000  # embeddings above which few eigenvectors of the graph say less than wider averages
+FEW_CLUSTERS = 12  # number of clusters up to which random starts suffice
+CELLS_PER_CLUSTER, LEAST_CELLS = 4, 300
+N_STARTS, MULTIPLICATIONS = 10, 5e9  # random starts, fewer if they cost more
+MANY_POINTS, POINTS_PER_CELL = 25_000, 20  # points above which cells are fitted to a sample, and its size
+MAX_ROUNDS = 50  # of k-means with hints
+N_STEPS, TOLERANCE = 60, 1e-4  # maximum of steps, and increase of the mean log-likelihood below which a fit ends
 
 
 def table_votes(spaces: Iterable[Space], n_clusters: int, rng: np.random.RandomState, hints: Hints) -> list[Labels]:
@@ -74,9 +51,7 @@ def table_votes(spaces: Iterable[Space], n_clusters: int, rng: np.random.RandomS
     return votes
 
 
-def embedding_votes(
-    unit: NDArray[np.floating], n_clusters: int, rng: np.random.RandomState, hints: Hints
-) -> list[Labels]:
+def embedding_votes(unit: Points, n_clusters: int, rng: np.random.RandomState, hints: Hints) -> list[Labels]:
     """Three votes: k-means of unit rows, of rows averaged with their neighbours, and of their graph.
 
     For many rows, wider averages replace the graph.
@@ -87,27 +62,30 @@ def embedding_votes(
     return [kmeans(points, n_clusters, rng, hints) for points in spaces]
 
 
-def _smoothed(unit: NDArray[np.floating], near: Labels) -> NDArray[np.floating]:
-    """Embeddings half replaced by the mean of their neighbours, twice, of unit length: (n_rows, n_columns)."""
-    graph, smooth = _graph(near), unit
+def _smoothed(unit: Points, near: Labels) -> Points:
+    """Embeddings half replaced by the mean of their neighbours in either direction, twice, of unit length."""
+    graph = _neighbors_of(near)
+    union = ((graph + graph.T) > 0).astype(np.float32)
+    average, smooth = sp.diags_array(1.0 / union.sum(axis=1)) @ union, unit
     for _ in range(2):
-        smooth = 0.5 * smooth + 0.5 * (graph @ smooth)
-    smooth = smooth / np.linalg.norm(smooth, axis=1, keepdims=True).clip(1e-12)
-    return np.asarray(smooth, dtype=unit.dtype)
+        smooth = 0.5 * smooth + 0.5 * (average @ smooth)
+    return np.asarray(_unit(smooth), dtype=unit.dtype)
 
 
-def _graph(near: Labels) -> sp.csr_array:
-    """Graph of neighbours in either direction, with rows that sum to 1: (n_rows, n_neighbors) -> (n_rows, n_rows)."""
+def _neighbors_of(near: Labels) -> sp.csr_array:
+    """1 for the neighbours of each row: (n_rows, n_neighbors) -> (n_rows, n_rows)."""
     n, k = near.shape
-    directed = sp.csr_array((np.ones(n * k), near.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
-    union = ((directed + directed.T) > 0).astype(np.float32)
-    return sp.diags_array(1.0 / union.sum(axis=1)) @ union
+    return sp.csr_array((np.ones(n * k, np.float32), near.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
+
+
+def _unit(rows: Points) -> Points:
+    """Rows divided by their lengths."""
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-12))
 
 
 def spectral_coordinates(near: Labels, n_clusters: int) -> NDArray[np.float32]:
     """Coordinates, of unit length, of the graph that weights neighbours by the neighbours they share: (n_rows, K)."""
-    n, k = near.shape
-    graph = sp.csr_array((np.ones(n * k, np.float32), near.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
+    n, graph = len(near), _neighbors_of(near)
     closed = (graph + sp.eye_array(n, dtype=np.float32)).tocsr()
     weights = (closed @ closed.T).multiply((graph + graph.T) > 0)
     degree = sp.diags_array(1.0 / np.sqrt(weights.sum(axis=1).clip(1e-12)))
@@ -117,10 +95,7 @@ def spectral_coordinates(near: Labels, n_clusters: int) -> NDArray[np.float32]:
     else:
         start = np.random.RandomState(0).uniform(0.5, 1.0, n)
         _, vectors = scipy.sparse.linalg.eigsh(laplacian, n_clusters, which="LA", v0=start, tol=1e-4)
-    unit: NDArray[np.float32] = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12)).astype(
-        np.float32
-    )
-    return unit
+    return _unit(vectors).astype(np.float32)
 
 
 def agree(
@@ -156,24 +131,13 @@ def co_association(partitions: Sequence[Labels], n_dimensions: int, weight: Arra
     scaled = degree @ one_hot
     values, vectors = np.linalg.eigh((scaled.T @ (degree @ weighted)).toarray())
     values, vectors = values[-n_dimensions:], vectors[:, -n_dimensions:]
-    coordinates = scaled @ (vectors / np.sqrt(values.clip(1e-9)))
-    length = np.linalg.norm(coordinates, axis=1, keepdims=True)
-    unit: Array = coordinates / length.clip(1e-12)
-    return unit
+    return _unit(scaled @ (vectors / np.sqrt(values.clip(1e-9)))).astype(np.float64, copy=False)
 
 
 def matched_shares(
     partitions: Sequence[Labels], reference: Labels, n_clusters: int, weight: Array | None = None
 ) -> Array:
-    """Share of the partitions that put each row into each cluster of `reference`, after matching their clusters.
-
-    Examples
-    --------
-    >>> matched_shares([np.array([1, 1, 0]), np.array([0, 1, 1])], np.array([0, 0, 1]), 2)
-    array([[1. , 0. ],
-           [0.5, 0.5],
-           [0. , 1. ]])
-    """
+    """Share of the partitions that put each row into each cluster of `reference`, after matching their clusters."""
     result = np.zeros((len(reference), n_clusters))
     target = np.eye(n_clusters)[reference]
     weighted = target if weight is None else target * weight[:, None]
@@ -185,10 +149,9 @@ def matched_shares(
 
 
 def kmeans(points: Points, n_clusters: int, rng: np.random.RandomState, hints: Hints = NO_HINTS) -> NDArray[np.int64]:
-    """Labels (n,) by k-means: the best of random starts and, for many clusters, of Ward's clusters.
+    """Labels (n,) by k-means from random starts and, for many clusters, from Ward's clusters; fewer for equal points.
 
-    Labels respect the hints: points of a known class get the cluster of its number. There are fewer labels if there
-    are fewer distinct points.
+    Labels respect the hints: points of a known class get the cluster of its number.
     """
     weight = hints.weight
     affordable = int(MULTIPLICATIONS / (30 * n_clusters * points.size))
@@ -209,7 +172,7 @@ def _ward_start(
     points: Points, n_clusters: int, rng: np.random.RandomState, weight: NDArray[np.float64] | None
 ) -> Points:
     """Means of Ward's clusters of small cells: (at most n_clusters, n_dimensions)."""
-    _, centers, sizes = cells(points, max(LEAST_CELLS, CELLS_PER_CLUSTER * n_clusters), rng, weight)
+    centers, sizes = cells(points, max(LEAST_CELLS, CELLS_PER_CLUSTER * n_clusters), rng, weight)
     merged = fcluster(ward(centers, sizes), min(n_clusters, len(centers)), "maxclust") - 1
     start = np.zeros((merged.max() + 1, points.shape[1]))
     np.add.at(start, merged, centers * sizes[:, None])
@@ -224,8 +187,9 @@ def _constrained(points: Points, labels: Labels, n_clusters: int, hints: Hints) 
     if not hints.constrain:
         return labels
     weight = np.ones(len(points)) if hints.weight is None else hints.weight
-    starts = [hints.match(labels, n_clusters)]
-    if hints.known is not None and len(hints.classes):
+    of_classes = hints.masses(np.eye(n_clusters)[labels])
+    starts = [numbered(np.arange(n_clusters), n_clusters, of_classes)[labels]]
+    if len(hints.classes):
         means = np.stack([points[hints.known == c].mean(axis=0) for c in hints.classes])
         nearest = hints.classes[_squares(points, means).argmin(axis=1)]
         free = ~np.isin(starts[0], hints.classes)  # keep clusters that are not a known class
@@ -253,51 +217,33 @@ def _constrained(points: Points, labels: Labels, n_clusters: int, hints: Hints) 
 
 def _squares(points: Points, centers: Points) -> NDArray[np.float64]:
     """Squared distances (n_points, n_centers)."""
-    result: NDArray[np.float64] = (
-        np.square(points).sum(axis=1, dtype=np.float64)[:, None]
-        - 2.0 * (points @ centers.T)
-        + np.square(centers).sum(axis=1)
-    )
-    return result.clip(0.0)
+    lengths = np.square(points).sum(axis=1, dtype=np.float64)[:, None]
+    return np.asarray((lengths - 2.0 * (points @ centers.T) + np.square(centers).sum(axis=1)).clip(0.0))
 
 
-def cells(
-    points: Points, n_cells: int, rng: np.random.RandomState, weight: NDArray[np.float64] | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Divide points into many small non-empty cells: cell of each point (n,), centres (m, d) and (weighted) sizes."""
+def cells(points: Points, n_cells: int, rng: np.random.RandomState, weight: Array | None = None) -> tuple[Array, Array]:
+    """Centres (m, d) and (weighted) sizes (m,) of many small non-empty cells that points are divided into."""
     if n_cells >= len(points):
-        sizes = np.ones(len(points)) if weight is None else weight.astype(np.float64)
-        return np.arange(len(points)), np.asarray(points, np.float64), sizes
+        return np.asarray(points, np.float64), np.ones(len(points)) if weight is None else weight
+    some = np.arange(len(points))
+    if len(points) >= MANY_POINTS:
+        some = np.sort(rng.permutation(len(points))[: POINTS_PER_CELL * n_cells])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = KMeans(n_cells, n_init=1, max_iter=6, random_state=rng)
-        if len(points) < MANY_POINTS:
-            labels = fitted.fit(points, sample_weight=weight).labels_
-        else:
-            some = np.sort(rng.permutation(len(points))[: POINTS_PER_CELL * n_cells])
-            labels = fitted.fit(points[some], sample_weight=None if weight is None else weight[some]).predict(points)
+        fitted.fit(points[some], sample_weight=None if weight is None else weight[some])
+        labels = fitted.labels_ if len(some) == len(points) else fitted.predict(points)
     labels = np.unique(labels, return_inverse=True)[1]
     sizes = np.bincount(labels, weights=weight).astype(np.float64)
     centers = np.zeros((len(sizes), points.shape[1]))
     np.add.at(centers, labels, points if weight is None else points * weight[:, None])
-    return labels, centers / sizes[:, None], sizes
+    return centers / sizes[:, None], sizes
 
 
 def ward(centers: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Merge cells by the smallest increase of the sum of squares, like SciPy's ``linkage``, which takes no sizes.
+    """Merge cells (n_cells, n_dimensions) by the smallest increase of the sum of squares: a linkage as SciPy's.
 
-    Parameters
-    ----------
-    centers : ndarray of shape (n_cells, n_dimensions)
-    sizes : ndarray of shape (n_cells,)
-        Number of points in each cell.
-
-    Examples
-    --------
-    >>> from scipy.cluster.hierarchy import linkage
-    >>> x = np.random.RandomState(0).normal(size=(30, 3))
-    >>> np.allclose(ward(x, np.ones(30)), linkage(x, "ward"))
-    True
+    `sizes` are the numbers of points in the cells, which SciPy's ``linkage`` does not take.
     """
     c, n = centers.copy(), sizes.copy()
     m = len(c)
@@ -330,19 +276,15 @@ def ward(centers: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np
     return tree
 
 
-def fit_mixture(
-    x: Array, p_zx: Array, floor: Array, hints: Hints = NO_HINTS, *, n_steps: int = N_STEPS
-) -> tuple[Quadratic, Array]:
-    """Fit a mixture by expectation maximisation.
+def fit_mixture(x: Array, p_zx: Array, floor: Array, hints: Hints = NO_HINTS) -> tuple[Quadratic, Array]:
+    """Fit a mixture by expectation maximisation: its posterior, and p(z|x) of the rows (n_rows, n_clusters).
 
-    A row of weight 2 counts as two. Rows with hints belong entirely to the most probable cluster that the hints allow.
-
-    From rows (n_rows, n_dimensions), the shares of each in each cluster to start from (n_rows, n_clusters), and the
-    covariance of the rounding of the columns, which every covariance includes. After one step, the mixture has the
-    means and covariances of the start. Returns the posterior, and p(z|x) of the rows.
+    From rows (n_rows, n_dimensions), the shares of each in each cluster to start from, and the covariance of the
+    rounding of the columns, which every covariance includes. A row of weight 2 counts as two. Rows with hints belong
+    entirely to the most probable cluster that the hints allow.
     """
     previous = -np.inf
-    for _ in range(n_steps):
+    for _ in range(N_STEPS):
         posterior = maximize(x, p_zx, floor, hints.weight)
         log_joint = posterior.logits(x)
         log_density = logsumexp(log_joint, axis=1)

@@ -347,23 +347,21 @@ class InformationClusterer(MergedStates):
         import torch
 
         from neuralbayes.clusters.images import fit_images
-        from neuralbayes.system.devices import computing_on
 
         self.kind_, self.kind_reason_ = "images", f"images of shape {self.image_shape_}"
-        with computing_on(self.device):
-            return fit_images(
-                lambda indices: torch.from_numpy(read(samples, fitted[indices])),
-                len(fitted),
-                n_clusters,
-                body=self.network,
-                n_states=self.n_states,
-                n_hidden=self.n_hidden or 512,
-                max_samples=self.max_samples,
-                max_clusters=min(self.max_clusters or 20, len(fitted)),
-                target_prior=self.target_prior,
-                hints=hints,
-                **self._training(rng),
-            )
+        return fit_images(
+            lambda indices: torch.from_numpy(read(samples, fitted[indices])),
+            len(fitted),
+            n_clusters,
+            body=self.network,
+            n_states=self.n_states,
+            n_hidden=self.n_hidden or 512,
+            max_samples=self.max_samples,
+            max_clusters=min(self.max_clusters or 20, len(fitted)),
+            target_prior=self.target_prior,
+            hints=hints,
+            **self._training(rng),
+        )
 
     def _training(self, rng: np.random.RandomState) -> dict[str, Any]:
         names = ("objective", "max_iter", "n_neighbors", "device")

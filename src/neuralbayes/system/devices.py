@@ -1,13 +1,10 @@
-"""Choice of the device: the one that a user names, for everything within a call."""
+"""Choice of the device: the one that a user names, or the best one available."""
 
 from __future__ import annotations
 
 import copy
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import torch
@@ -15,39 +12,9 @@ from torch import nn
 
 Network = TypeVar("Network", bound=nn.Module)
 
-_AUTO: ContextVar[str] = ContextVar("device", default="auto")
-
-
-@contextmanager
-def computing_on(device: str) -> Iterator[None]:
-    """Make "auto" mean `device` inside the block, in this thread.
-
-    Examples
-    --------
-    >>> with computing_on("cpu"):
-    ...     torch_device("auto")
-    device(type='cpu')
-    """
-    token = _AUTO.set(named_device(device))
-    try:
-        yield
-    finally:
-        _AUTO.reset(token)
-
 
 def named_device(device: str) -> str:
-    """Check `device`, and resolve "auto" within :func:`computing_on`.
-
-    Parameters
-    ----------
-    device : str
-        "cpu", "cuda", "cuda:1" or "mps". "auto" is the best one available.
-
-    Returns
-    -------
-    str
-        "auto" outside of :func:`computing_on`.
-    """
+    """Check `device`: "auto", "cpu", "mps", or "cuda" with or without a number, of those that PyTorch finds here."""
     if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", device):
         raise ValueError(f"`device` must be 'auto', 'cpu', 'cuda', 'cuda:N' or 'mps', got {device!r}")
     kind, _, number = device.partition(":")
@@ -57,7 +24,7 @@ def named_device(device: str) -> str:
             f"`device` must be one that PyTorch finds here, got {device!r} with {n_devices} of this kind; "
             "'auto' chooses the best one available"
         )
-    return _AUTO.get() if device == "auto" else device
+    return device
 
 
 def torch_device(device: str = "auto") -> torch.device:
