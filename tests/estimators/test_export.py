@@ -28,7 +28,7 @@ SAMPLES = {
     "rows": pd.DataFrame(IRIS + 1e7, columns=["a", "b", "c", "d"]),
     "words": sp.csr_array(WORDS),
     "images": IMAGES,
-    "manifolds": make_unequal(400, random_state=0)[0].astype(np.float32),
+    "manifolds": make_unequal(600, random_state=0)[0].astype(np.float32),
 }
 SETTINGS = {
     "words": {"n_components": 20, "metric": "cosine", "max_iter": 40, "n_hidden": 16},

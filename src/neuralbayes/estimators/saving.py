@@ -130,11 +130,11 @@ def load(folder: str | Path, *, network: nn.Module | None = None) -> Any:
     Examples
     --------
     >>> import neuralbayes as nb
-    >>> from neuralbayes.data.toys import make_unequal
-    >>> X, _ = make_unequal(400, random_state=0)
+    >>> from neuralbayes.data.toys import make_moons
+    >>> X, _ = make_moons(400, random_state=0)
     >>> nb.ManifoldLabeler(n_clusters=2, n_init=2, random_state=0).fit(X).save("moons")
     >>> nb.load("moons").predict([[0.0, 1.0], [1.0, -0.5]])
-    array([0, 1])
+    array([1, 0])
     """
     folder = Path(folder)
     path = folder / DESCRIPTION
