@@ -534,6 +534,8 @@ def load(folder: str | Path, *, network: Any = None) -> Any:
         noun, title, features_from, identity, recipe, answers, names, named_by, summary = (about[key] for key in KEPT)
         if noun not in ("row", "image", "text") or len(names) != model.n_clusters_:
             raise ValueError(f"it must name {model.n_clusters_} clusters of rows, images or texts")
+        if [card["cluster"] for card in summary["clusters"]] != [*range(len(names))]:
+            raise ValueError(f"it must describe clusters 0 to {len(names) - 1}")
         names, kept = [str(name) for name in names], {"clusters": list(summary["clusters"])}
         notes, recipe = [str(note) for note in summary["notes"]], dict(recipe)
         points = Points(

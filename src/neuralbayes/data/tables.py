@@ -267,6 +267,8 @@ def _read_array(path: Path, key: str | None, budget: Budget) -> NDArray[Any]:
                 if key not in names and (key is not None or len(names) != 1):
                     raise ValueError(f"`key` must be one of {', '.join(map(repr, names))}, the arrays of {path}")
                 array = archive[names[0] if key is None else key]
+    if not isinstance(array, np.ndarray):  # bytes, of a member without the header of an array
+        raise ValueError(f"{path} is not a valid {path.suffix} file; it may be damaged or cut short")
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise ValueError(
             f"{path} must hold a 2-D array (n_rows, n_columns) of numbers, got shape {array.shape} and dtype "
