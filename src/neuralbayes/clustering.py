@@ -109,7 +109,7 @@ def cluster(
     >>> from sklearn.datasets import load_wine
     >>> result = nb.cluster(load_wine(as_frame=True).data, 3)
     >>> result.clusters["size"].tolist(), result.names[0]
-    ([69, 59, 50], 'low proline')
+    ([67, 60, 51], 'mostly low alcohol')
     """
     if method not in ("auto", "manifolds", "information"):
         raise ValueError(f"`method` must be 'auto', 'manifolds' or 'information', got {method!r}")

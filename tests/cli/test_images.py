@@ -174,19 +174,19 @@ def test_probe_divides_labelled_pictures_that_have_no_test_part(run, trained, fo
 def test_export_says_how_far_it_is_from_the_original(run, trained, clustered, tmp_path):
     out = tmp_path / "encoder.pt2"
     found = run("export", trained, "--out", out)
-    assert "bytes of shape (n, 22, 22, 1) to relu4; differs from the original by at most" in found.out
+    assert "uint8 images (n, 22, 22, 1) to relu4; differs from the original by at most" in found.out
     assert "exists already" in run("export", trained, "--out", out).err
     assert run("export", trained, "--out", out, "--layer", "3", "--force", "--quiet").code == 0
     assert "--out must end in .onnx or .pt2" in run("export", trained, "--out", tmp_path / "e.bin").err
     found = run("export", clustered, "--out", tmp_path / "clusters.pt2")
-    assert "to 3 clusters" in found.out
+    assert "to probabilities, labels" in found.out
 
 
 def test_export_to_onnx(run, trained, tmp_path, monkeypatch):
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
     assert run("export", trained, "--layer", "3", "--out", tmp_path / "e.onnx", "--quiet").code == 0
-    monkeypatch.setattr("neuralbayes.features.programs.find_spec", lambda name: None)
+    monkeypatch.setattr("neuralbayes.estimators.export.find_spec", lambda name: None)
     found = run("export", trained, "--out", tmp_path / "f.onnx")
     assert (found.code, "pip install 'neuralbayes[export]'" in found.err) == (2, True)
 

@@ -36,6 +36,37 @@ def test_disjoint_manifolds_are_labelled_and_certified(name):
     assert labeler.disjoint_.all()
 
 
+def arms(n_arms, turns, n):
+    """Spiral arms with rows at an even spacing along them, at a distance of about half a unit."""
+    radius = np.sqrt(0.5**2 + np.linspace(0.0, 1.0, n) * ((turns + 0.5) ** 2 - 0.5**2))
+    angle = 2 * np.pi * (radius[None] + np.arange(n_arms)[:, None] / n_arms)
+    X = 0.5 * n_arms * np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=2)
+    return X.reshape(-1, 2), np.repeat(np.arange(n_arms), n)
+
+
+def test_arms_of_three_turns_are_labelled_counted_and_certified(tmp_path):
+    """Manifolds that are long and thin beside their gap."""
+    X, y = arms(2, 3.0, 700)
+    for n_clusters in (2, "auto"):
+        labeler = nb.ManifoldLabeler(n_clusters, random_state=0).fit(toys.rotate_into(X, 64, 0))
+        assert labeler.n_clusters_ == 2
+        assert wrong_points(y, labeler.labels_) == 0
+        assert labeler.disjoint_.all()
+    labeler.save(tmp_path / "arms")
+    new = toys.rotate_into(arms(2, 3.0, 333)[0], 64, 0)
+    assert_array_equal(nb.load(tmp_path / "arms").predict(new), labeler.predict(new))
+    assert adjusted_rand_score(labeler.predict(new), arms(2, 3.0, 333)[1]) == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_arms", [2, 3])
+def test_long_arms_of_more_rows_than_are_fitted(n_arms):
+    X, y = arms(n_arms, 4.5, 2000)
+    labeler = nb.ManifoldLabeler("auto", random_state=0).fit(X)
+    assert wrong_points(y, labeler.labels_) == 0
+    assert labeler.disjoint_.all()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", toys.PAPER)
 def test_the_papers_sets_in_512_dimensions_on_20_of_20_seeds(name):

@@ -26,6 +26,7 @@ DISCRETE = {
     "ids": lambda n, rng: np.arange(n) + np.where(np.arange(n) < n // 2, 0, 5 * n),
     "zip": lambda n, rng: np.where(rng.uniform(size=n) < 0.4, 90_000, 10_000) + rng.randint(0, 5000, n),
     "half zeros": lambda n, rng: np.where(rng.uniform(size=n) < 0.5, 0.0, 5.0 + rng.lognormal(size=n)),
+    "sentinel": lambda n, rng: np.where(np.arange(n) % 20 == 0, -999.0, rng.standard_normal(n)),
     "one-hot": lambda n, rng: np.eye(3)[rng.randint(0, 3, n)],
 }
 
@@ -86,6 +87,17 @@ def test_outliers_of_heavy_tails_are_no_manifold(seed):
     rng = np.random.RandomState(seed)
     X = rng.standard_normal((200, 2)) / np.sqrt(rng.chisquare(2, 200) / 2).reshape(-1, 1)
     assert not ManifoldLabeler(2, random_state=seed).fit(X).disjoint_.any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_single_spiral_is_one_manifold(seed):
+    """Its turns are as far apart as two arms would be, and its rows have uneven distances."""
+    rng = np.random.RandomState(seed)
+    radius = np.sqrt(rng.uniform(0.25, 16.0, 600))
+    X = radius[:, None] * np.column_stack([np.cos(2 * np.pi * radius), np.sin(2 * np.pi * radius)])
+    for n_clusters in (2, "auto"):
+        labeler = ManifoldLabeler(n_clusters, random_state=seed).fit(X)
+        assert not labeler.disjoint_.any()
 
 
 def test_too_few_neighbours_certify_nothing():

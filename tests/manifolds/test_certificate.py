@@ -61,8 +61,9 @@ def test_each_label_has_its_own_rows():
     assert tells_apart((labels == 0).astype(float), labels) == pytest.approx(2.0 / 3.0)
 
 
-def test_a_column_that_tells_just_enough_is_in_doubt(rng, monkeypatch):
-    monkeypatch.setattr("neuralbayes.manifolds.certificate.CODES_TELL", 1.0)
-    labels = np.repeat([0, 1], 100)
-    column = 1000.0 * labels + rng.permutation(200)
-    assert columns_in_doubt(column[:, None], labels) == [[0]]
+def test_a_column_with_a_sentinel_is_in_doubt(rng):
+    labels = (np.arange(300) < 14).astype(int)  # too few rows for a column that is mostly one value
+    rows = rng.standard_normal((300, 3))
+    rows[labels == 1, 2] = -999.0
+    assert columns_in_doubt(rows, labels) == [[2]]
+    assert columns_in_doubt(rows, np.arange(300) % 2) == []

@@ -63,3 +63,15 @@ def test_duplicates_do_not_break_the_graph():
     graph = NeighborGraph(np.repeat(np.eye(3), 20, axis=0), 10)
     assert np.isfinite(graph.weight.data).all()
     assert np.isfinite(RandomWalk(graph, 100.0)(np.eye(60))).all()
+
+
+def test_a_cut_graph_has_the_edges_within_the_parts_and_no_others(graph):
+    part = (MOONS[:, 0] > 0.5).astype(int)
+    inside = part[:, None] == part
+    assert_array_equal(graph.cut(part).weight.toarray(), graph.weight.toarray() * inside)
+
+
+def test_nothing_passes_between_parts_that_no_edge_joins():
+    graph = NeighborGraph(np.concatenate([MOONS[:100], MOONS[:100] + 1e3]), 10)
+    walked = RandomWalk(graph, 1000.0)(np.repeat([1.0, 0.0], 100))
+    assert_allclose(walked, np.repeat([1.0, 0.0], 100), atol=1e-6)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from neuralbayes.manifolds.loss import StartsLoss, dml_gradient, others
+from neuralbayes.manifolds.descent import StartsLoss, dml_gradient, others
 from neuralbayes.objectives import DML, MIM
 
 COST = torch.linspace(0.0, 2.0, 6, dtype=torch.float64)

@@ -90,7 +90,7 @@ def test_outliers_are_joined_to_what_is_nearest(rng):
     graph = NeighborGraph(X, 15)
     before, _ = connected_components(graph.weight)
     assert before > 1
-    after, _ = connected_components(settled(RandomWalk(graph, WALK_LENGTH), X).graph.weight)
+    after, _ = connected_components(settled(RandomWalk(graph, WALK_LENGTH)).graph.weight)
     assert after == 1
     outliers = np.eye(2)[(np.arange(300) < 6).astype(int)]
     assert separation(RandomWalk(graph, WALK_LENGTH), outliers).max() > 0.9 * LOG_2  # outliers only support each other
@@ -111,7 +111,7 @@ def test_a_walk_without_small_components_stays_the_same():
     angle = np.linspace(0.0, 2.0 * np.pi, 100, endpoint=False)
     X = np.column_stack([np.cos(angle), np.sin(angle)])
     walk = RandomWalk(NeighborGraph(X, 15), WALK_LENGTH)
-    assert settled(walk, X) is walk
+    assert settled(walk) is walk
 
 
 def test_rows_without_a_whole_neighbourhood_are_all_one(rng):
@@ -208,7 +208,7 @@ def test_a_component_as_large_as_a_neighbourhood_and_its_middle_stands(rng):
             for j in range(n_away):
                 graph.weight[200 + i, 200 + j] = float(i != j)
         graph._weigh(graph.weight.tocsr())
-        _, component = connected_components(settled(RandomWalk(graph, WALK_LENGTH), X).graph.weight)
+        _, component = connected_components(settled(RandomWalk(graph, WALK_LENGTH)).graph.weight)
         assert len(set(component[200:]) - set(component[:200])) == components - 1
 
 

@@ -19,10 +19,9 @@ from neuralbayes.bayes import LOG_2
 from neuralbayes.estimators.clusterer import Array, Clusterer
 from neuralbayes.estimators.inputs import VECTORIZER, as_rows
 from neuralbayes.estimators.saving import Arrays, filled, is_array, is_count, is_list, is_number
-from neuralbayes.manifolds.certificate import certified
+from neuralbayes.manifolds.certificate import certified, select
 from neuralbayes.manifolds.descent import fit_states, single_state
 from neuralbayes.manifolds.geometry import Geometry, Options
-from neuralbayes.manifolds.number_of_clusters import select
 from neuralbayes.manifolds.separation import CERTIFIED
 from neuralbayes.networks.sines import SineNetwork
 from neuralbayes.objectives import DML, Objective
@@ -60,7 +59,7 @@ class ManifoldLabeler(Clusterer):
         Number of neighbours of each row. Use fewer, such as 8, to separate manifolds that almost touch. Use more if a
         manifold has few rows. With 5, thin manifolds fall apart.
     n_hidden : int, default=256
-        Units of the hidden layer.
+        Units of the hidden layer; four times as many where only gaps much narrower than the manifolds separate them.
     max_iter : int, default=60
         Maximum number of steps from each start. Training may stop earlier, based on held-out rows.
     tol : float, default=1e-3
@@ -242,11 +241,11 @@ class ManifoldLabeler(Clusterer):
             if n_states > 1 and not geometry.basis.any():
                 raise ValueError(f"X has a single distinct row, but n_clusters={n_states} needs at least as many.")
             if self.n_clusters == "auto":
-                found, self.selection_ = select(rows, geometry, min(self.max_clusters, len(rows)), options, rng)
+                found, self.selection_ = select(geometry, min(self.max_clusters, len(rows)), options, rng)
             elif n_states == 1:
                 found = single_state(geometry)
             else:
-                found = certified(fit_states(geometry, n_states, options, rng), rows, geometry, options, rng)
+                found = certified(fit_states(geometry, n_states, options, rng), geometry, options, rng)
         self.n_dimensions_ = found.network.basis.shape[1]
         self.module_ = found.network.eval().requires_grad_(False)
         order = self._keep(rows, len(found.separation), options.verbose)

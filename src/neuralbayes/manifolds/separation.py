@@ -19,35 +19,17 @@ from neuralbayes.bayes import LOG_2, js_divergence
 from neuralbayes.manifolds.graph import Array, NeighborGraph, RandomWalk
 from neuralbayes.neighbors import nearest_neighbors
 
-WALK_LENGTH = 2000.0
-"""Mean number of steps of the walk: enough to go around a ring of 2,000 points with 15 neighbours."""
+WALK_LENGTH = 2000.0  # mean number of steps: enough to go around a ring of 2,000 points with 15 neighbours
 
 CERTIFIED = 0.9
-"""Minimum separation of a disjoint state, as a share of log 2. Disjoint sets of the benchmark keep 0.98 and more,
-connected ones less than 0.5."""
+"""Minimum separation of a disjoint state, as a share of log 2. Disjoint toys keep 0.98, connected ones below 0.5."""
 
-LEVEL = 0.01
-"""Probability that the best division of connected rows exceeds :func:`null_separation`."""
-
-N_NULL = 5
-"""Number of Gaussian samples to estimate the null from."""
+N_NULL, LEVEL = 5, 0.01
+"""Number of Gaussian samples for the null, and the probability that the best division of connected rows exceeds it."""
 
 
 def separation(walk: RandomWalk, p_zx: Array, judged: NDArray[np.int64] | None = None) -> Array:
-    """Jensen-Shannon divergence between each state and the rest after the walk; 0 for a state with hardly any rows.
-
-    Parameters
-    ----------
-    walk : RandomWalk
-        A walk on n points.
-    p_zx : ndarray of shape (n, n_states)
-    judged : ndarray of int, optional
-        The rows to measure on, by default all; the walk visits the other rows too.
-
-    Returns
-    -------
-    ndarray of shape (n_states,), in nats.
-    """
+    """JS divergence in nats of each state and the rest after the walk; 0 for a state with hardly any of the rows."""
     rows = np.arange(len(p_zx)) if judged is None else judged
     walked = torch.from_numpy(walk(p_zx)[rows])
     n, n_states = p_zx.shape
@@ -56,27 +38,23 @@ def separation(walk: RandomWalk, p_zx: Array, judged: NDArray[np.int64] | None =
     return values
 
 
-def settled(walk: RandomWalk, points: Array) -> RandomWalk:
-    """Join components of the graph that are smaller than a neighbourhood to the nearest larger one.
+def separation_of_parts(part: NDArray[np.int64], p_zx: Array) -> Array:
+    """JS divergence in nats between each state and the rest after a walk that is lost within its part (n,)."""
+    member = np.eye(part.max() + 1)[part]
+    mean = member.T @ p_zx / member.sum(axis=0)[:, None].clip(1.0)
+    values: Array = js_divergence(torch.from_numpy(mean[part])).numpy()
+    return values
 
-    Parameters
-    ----------
-    walk : RandomWalk
-    points : ndarray of shape (n_points, n_dimensions)
-        The points of its graph.
 
-    Returns
-    -------
-    RandomWalk
-        The walk on the joined graph; `walk` itself if no component is small.
-    """
+def settled(walk: RandomWalk) -> RandomWalk:
+    """Join components of the graph that are smaller than a neighbourhood to the nearest larger one."""
     graph = walk.graph
     _, component = connected_components(graph.weight)
     sizes = np.bincount(component)
     small = (sizes[component] <= graph.n_neighbors) & (component != sizes.argmax())
     if not small.any():
         return walk
-    distance, nearest = nearest_neighbors(points[~small], 1, queries=points[small])
+    distance, nearest = nearest_neighbors(graph.points[~small], 1, queries=graph.points[small])
     order = np.lexsort((distance[:, 0], component[small]))
     _, first = np.unique(component[small][order], return_index=True)
     source = np.flatnonzero(small)[order[first]]
@@ -87,26 +65,14 @@ def settled(walk: RandomWalk, points: Array) -> RandomWalk:
 
 def walk_between(points: Array, n_neighbors: int) -> RandomWalk:
     """Make the settled walk between neighbouring points."""
-    return settled(RandomWalk(NeighborGraph(points, n_neighbors), WALK_LENGTH), points)
+    return settled(RandomWalk(NeighborGraph(points, n_neighbors), WALK_LENGTH))
 
 
 def null_separation(points: Array, n_states: int, n_neighbors: int, rng: np.random.RandomState) -> float:
-    """Separation that the best division of connected rows exceeds with probability `LEVEL`.
+    """Separation in nats that the best division of connected rows exceeds with probability `LEVEL`.
 
-    Draw `N_NULL` samples from a Gaussian with the size and the covariance of `points`, and divide each between walks
-    from distant seeds. The result is the upper end of a normal prediction interval for one more sample.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_dimensions)
-        Points in their principal axes.
-    n_states, n_neighbors : int
-    rng : RandomState
-
-    Returns
-    -------
-    float
-        The bound, in nats.
+    Draw `N_NULL` samples from a Gaussian with the size and the covariance of `points`, which are in their principal
+    axes, and divide each between walks from distant seeds. The result is the end of a normal prediction interval.
     """
     deviation = points.std(axis=0)
     values = []
@@ -119,13 +85,7 @@ def null_separation(points: Array, n_states: int, n_neighbors: int, rng: np.rand
 
 
 def prediction_bound(values: Sequence[float]) -> float:
-    """Bound that one more normally distributed value exceeds with probability `LEVEL`.
-
-    Examples
-    --------
-    >>> round(prediction_bound([1.0, 2.0, 3.0]), 3)  # 2 + 6.965 * 1 * sqrt(4 / 3)
-    10.042
-    """
+    """Bound that one more normally distributed value exceeds with probability `LEVEL`."""
     n = len(values)
     quantile = scipy.stats.t.ppf(1.0 - LEVEL, n - 1)
     return float(np.mean(values) + quantile * np.std(values, ddof=1) * np.sqrt(1.0 + 1.0 / n))

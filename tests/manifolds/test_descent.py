@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from neuralbayes.manifolds.adam import Adam
+from neuralbayes.manifolds.descent import Adam
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
