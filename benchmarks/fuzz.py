@@ -24,13 +24,13 @@ import pandas as pd
 from PIL import Image
 
 import neuralbayes as nb
-from neuralbayes.data.tables import read_table
+from neuralbayes.data.tables import read_table, write_table
 
 REFUSED = (ValueError, OSError, MemoryError)
 FRAME = pd.DataFrame({"a": [1.5, 2.0, None] * 4, "b": ["x", "né", "=1"] * 4, "c": range(12), "d": [True, False] * 6})
 TABLES = ("csv", "tsv", "jsonl", "parquet", "arrow", "xlsx", "csv.gz", "csv.zst", "jsonl.gz")
 PICTURES = ("png", "jpg", "tif", "gif", "webp", "bmp")
-ODD = (None, True, -1, 10**400, 1e308, -0.0, 2**63, "", "../x", "evil.py:f", "\ud800", "9" * 5000, [], [[]], {}, {"": 1})
+ODD: list[Any] = [None, True, -1, 10**400, 1e308, 2**63, "", "../x", "evil.py:f", "\ud800", "9" * 5000, [[]], {"": 1}]
 SECONDS, BYTES = 20, 3 * 2**30
 
 
@@ -38,7 +38,7 @@ def valid(folder: Path) -> list[Path]:
     """A small valid file of every format, and a model."""
     folder.mkdir(parents=True)
     for suffix in TABLES:
-        nb.data.tables.write_table(folder / f"t.{suffix}", FRAME)
+        write_table(folder / f"t.{suffix}", FRAME)
     np.save(folder / "t.npy", np.eye(5))
     np.savez(folder / "t.npz", X=np.eye(5))
     pixels = np.random.default_rng(0).integers(0, 255, (20, 30, 3), dtype=np.uint8)

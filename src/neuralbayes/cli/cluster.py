@@ -102,7 +102,7 @@ def cluster(
     options |= {"columns": None if columns is None else next(csv.reader([columns]))}  # quotes allow commas in names
     options |= {"kinds": pairs("--kind", kinds), "describe": describe or (), "read": reading(read)}
     options |= {"random_state": random_state, "device": device, "progress": by_network and shown}
-    with limited_memory(), standard_input(data) as source:
+    with limited_memory(data), standard_input(data) as source:
         with working(f"clustering {data}", quiet=by_network or not shown):
             import neuralbayes
 

@@ -30,6 +30,9 @@ BLOCK_BYTES = 2**24
 CELL_BYTES = 12
 """Memory of a cell of a text or JSON table beside its characters."""
 
+COLUMN_BYTES = 12_000
+"""Memory of a column of a text table beside its cells."""
+
 
 class Budget:
     """The memory that a table may take.
