@@ -357,7 +357,9 @@ class Clustering:
             frame = pd.DataFrame({"index": np.arange(len(labels))})
             paths = () if points.images is None else getattr(points.images.source, "paths", ())
             if len(paths):
-                frame["path"] = [str(path) for path in paths[: len(labels)]]
+                from neuralbayes.data.path_text import readable
+
+                frame["path"] = [readable(path) for path in paths[: len(labels)]]
         names = np.array([*self.names, "outlier"], dtype=object)
         new = {"cluster": labels, "name": names[labels], "probability": self.proba.max(axis=1)}
         if self.typicality is not None:

@@ -19,9 +19,11 @@ TINY = float(np.finfo(float).tiny)  # in place of a length of 0, which would be 
 RATIO, CLEAR = 1.15, 2.0
 """Minimum ratio of the gap between the parts to the last merge within them: in a proven division, in a clear one."""
 
-CHANCE, CLEAR_CHANCE, BROKEN_CHANCE = 0.03, 1e-6, 0.05
-"""Maximum probability that a part has an edge as long as its gap: in a proven division, in a clear one, in a line that
-is not broken."""
+CHANCE, CLEAR_CHANCE = 0.03, 1e-6
+"""Maximum probability that a part has an edge as long as its gap: in a proven division, in a clear one."""
+
+TAIL = 10
+"""Minimum number of edges of a tail: the mean of fewer says little."""
 
 FACING, EXTENT, CLEAR_EXTENT = 1.5, 3.0, 1.0
 """Rows face another part within this many gaps. In a proven division they do so over a stretch of this many gaps,
@@ -93,33 +95,30 @@ class Linkage:
 
     def _is_proven(self, part: NDArray[np.int64], ratio: float) -> bool:
         gaps = self._gaps(part)
-        chance = max(m * float(np.exp(-excess)) for _, m, excess in gaps.values())
+        chance = max(chance for _, chance in gaps.values())
         if ratio < RATIO or np.bincount(part).min() < 5 * self.k or chance > CHANCE or self._continues(part):
             return False
         extent = CLEAR_EXTENT if ratio >= CLEAR and chance <= CLEAR_CHANCE else EXTENT
-        return all(self._faces(part == k, gap, extent) for k, (gap, _, _) in gaps.items())
+        return all(self._faces(part == k, gap, extent) for k, (gap, _) in gaps.items())
 
     def may_be_broken(self, part: NDArray[np.int64]) -> bool:
-        """Whether the parts may be the pieces of a line with uneven spacing.
+        """Whether the parts may be the pieces of a line with uneven spacing."""
+        return any(chance > CHANCE for _, chance in self._gaps(part).values()) and self._continues(part)
 
-        A mean of m excesses is uncertain, in a tail of few rows very much: the excess of one more edge, divided by it,
-        has the F distribution with 2 and 2 m degrees of freedom.
+    def _gaps(self, part: NDArray[np.int64]) -> dict[int, tuple[float, float]]:
+        """The distance of each part to the others, and the probability that one of its own edges is as long.
+
+        The lengths of the longest tenth of its edges, at least `TAIL`, are extrapolated by an exponential tail.
         """
-        chance = max(m * (1.0 + excess / m) ** -m for _, m, excess in self._gaps(part).values())
-        return chance > BROKEN_CHANCE and self._continues(part)
-
-    def _gaps(self, part: NDArray[np.int64]) -> dict[int, tuple[float, int, float]]:
-        """The distance of each part to the others, the number of its edges in the tail, the longest tenth, and by how
-        much the distance exceeds the start of the tail, divided by the mean of what these edges do."""
         source, target = part[self.edges].T
         gaps = {}
         for k in np.unique(part):
             gap = self.length[(source == k) != (target == k)].min(initial=np.inf)
             within = self.length[(source == k) & (target == k)]
-            usual = np.quantile(within, 0.9) if len(within) else 0.0
+            usual = np.quantile(within, max(0.0, 1.0 - max(0.1, TAIL / len(within)))) if len(within) else 0.0
             excess = within[within > usual] - usual
             mean = excess.mean() if len(excess) else TINY
-            gaps[int(k)] = float(gap), max(1, len(excess)), float(max(gap - usual, 0.0) / mean)
+            gaps[int(k)] = float(gap), float(len(excess) * np.exp(-max(gap - usual, 0.0) / mean))
         return gaps
 
     def _faces(self, inside: NDArray[np.bool_], gap: float, extent: float) -> bool:
@@ -135,7 +134,7 @@ class Linkage:
 
     def _continues(self, part: NDArray[np.int64]) -> bool:
         """Whether an end of one part points at an end of another one, as in a broken line."""
-        gap = min(gap for gap, _, _ in self._gaps(part).values())
+        gap = min(gap for gap, _ in self._gaps(part).values())
         same = part[self.index] == part[:, None]
         n, k = same.shape
         near = sp.csr_matrix((same.ravel().astype(float), self.index.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
