@@ -133,7 +133,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=time.time_ns() // 10**9)
-    parser.add_argument("--keep", type=Path, default=Path("fuzz"))
+    parser.add_argument("--keep", type=Path, default=Path("fuzz/found"))
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:

@@ -50,7 +50,7 @@ def test_cluster(rows, tmp_path):
     words = command("cluster", rows, "-k", "3", "--out", tmp_path / "out", "--force")
 
     def check():
-        assert len(nb.load(tmp_path / "out").predict(rows)) == 300
+        assert len(nb.load(tmp_path / "out" / "model").predict(rows)) == 300
         assert len(pd.read_csv(tmp_path / "out" / "labels.csv")) == 300
         assert (tmp_path / "out" / "report.html").read_text().rstrip().endswith("</html>")
 

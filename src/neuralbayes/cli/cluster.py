@@ -123,10 +123,12 @@ def cluster(
 def _write(result: Clustering, out: Path, alone: bool) -> list[Path]:
     if alone:
         return [result.write(out)]
-    for part, write in zip(PARTS, (result.save, result.write, result.report), strict=True):
-        write(out / part)  # each is old or new, but whole
+    model, labels, page = files = [out / part for part in PARTS]
+    result.save(model)  # each part is old or new, but whole
+    result.write(labels)
+    result.report(page)
     remove_temporaries(out)  # of a killed process
-    return [out / part for part in PARTS]
+    return files
 
 
 def show(result: Clustering) -> None:
