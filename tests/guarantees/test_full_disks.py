@@ -13,6 +13,7 @@ import torch
 from image_cases import bars
 
 import neuralbayes as nb
+from neuralbayes.cli import main
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.data.tables import write_table
@@ -101,3 +102,11 @@ def test_a_run_without_room_goes_on_when_there_is_some(room, tmp_path):
     for one, other in zip(unbroken.parameters(), encoder.parameters(), strict=True):
         assert torch.equal(one, other)
     assert read_metrics(broken / "metrics.jsonl") == read_metrics(tmp_path / "unbroken" / "metrics.jsonl")
+
+
+def test_a_folder_without_permission_is_named_before_anything_is_computed(tmp_path, monkeypatch, capsys):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may write everywhere
+    assert main(["cluster", str(tmp_path / "t.csv"), "--out", str(tmp_path / "out")]) == 2
+    assert re.search(r"out/labels\.csv: no permission to write there", capsys.readouterr().err)
+    assert os.listdir(tmp_path) == ["t.csv"]

@@ -88,3 +88,14 @@ def test_pretrain(tmp_path):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "unbroken" / name).read_bytes()
     assert read_metrics(tmp_path / "run" / "metrics.jsonl") == read_metrics(tmp_path / "unbroken" / "metrics.jsonl")
     assert [path.name for path in (tmp_path / "run").rglob("*.tmp*")] == []
+
+
+def test_ctrl_c_ends_a_command_in_words(rows, tmp_path):
+    words = command("cluster", rows, "--out", tmp_path / "out", "--method", "manifolds")
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(3.0)
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+    assert process.returncode in (0, 130)
+    assert said in ("", "interrupted\n")
+    assert process.returncode == 0 or not (tmp_path / "out").exists()
