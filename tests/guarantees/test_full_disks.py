@@ -47,8 +47,6 @@ WRITERS = {
     "weights.safetensors": lambda path, encoder: write_tensors(path, {"x": torch.from_numpy(NUMBERS)}, {}),
     "rows.csv": lambda path, encoder: write_table(path, pd.DataFrame({"x": NUMBERS})),
     "rows.parquet": lambda path, encoder: write_table(path, pd.DataFrame({"x": np.sin(NUMBERS)})),
-    "rows.jsonl": lambda path, encoder: write_table(path, pd.DataFrame({"x": NUMBERS})),
-    "rows.csv.gz": lambda path, encoder: write_table(path, pd.DataFrame({"x": np.sin(NUMBERS)})),
     "features.npy": lambda path, encoder: nb.write_features(encoder, ArraySource(bars(8)[0]), path),
     "features.parquet": lambda path, encoder: nb.write_features(encoder, ArraySource(bars(8)[0]), path),
     "picture.png": lambda path, encoder: nb.plot.save_picture(
