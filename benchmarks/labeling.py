@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from connected import CONNECTED as CONNECTED_ROWS
 from numpy.typing import NDArray
+from paper.toys import CONNECTED, HARDER, PAPER, rotate_into
 from records import Record, Results
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans, SpectralClustering
@@ -29,7 +30,6 @@ from threadpoolctl import threadpool_limits
 
 from neuralbayes import ManifoldLabeler
 from neuralbayes.bayes import LOG_2
-from neuralbayes.data.toys import CONNECTED, HARDER, PAPER, rotate_into
 
 Array = NDArray[Any]
 Job = tuple[str, Record, Callable[[], Record]]  # file, key of the record, function that measures its values

@@ -13,7 +13,7 @@ Kind = Callable[[int, int, np.random.RandomState], Array]
 
 
 def gaussian(n: int, d: int, rng: np.random.RandomState) -> Array:
-    return rng.standard_normal((n, d)) @ (np.eye(d) + rng.standard_normal((d, d)) / (2.0 * np.sqrt(d)))
+    return np.asarray(rng.standard_normal((n, d)) @ (np.eye(d) + rng.standard_normal((d, d)) / (2.0 * np.sqrt(d))))
 
 
 def uniform(n: int, d: int, rng: np.random.RandomState) -> Array:
@@ -22,7 +22,7 @@ def uniform(n: int, d: int, rng: np.random.RandomState) -> Array:
 
 def student(n: int, d: int, rng: np.random.RandomState) -> Array:
     freedom = rng.choice([2, 3, 5])
-    return rng.standard_normal((n, d)) / np.sqrt(rng.chisquare(freedom, (n, 1)) / freedom)
+    return np.asarray(rng.standard_normal((n, d)) / np.sqrt(rng.chisquare(freedom, (n, 1)) / freedom))
 
 
 def along(n: int, rng: np.random.RandomState) -> Array:
@@ -35,14 +35,14 @@ def along(n: int, rng: np.random.RandomState) -> Array:
         np.cumsum(np.exp(rng.uniform(0.3, 1.2) * rng.standard_normal(n))),
     ]
     position = kinds[rng.randint(len(kinds))]
-    return np.sort(position) / position.max()
+    return np.asarray(np.sort(position) / position.max())
 
 
 def curve(points: Array, d: int, rng: np.random.RandomState) -> Array:
     """Points of a curve with a little noise, rotated into d columns."""
     X = points + rng.choice([0.0, 0.005, 0.02]) * points.std() * rng.standard_normal(points.shape)
     basis, _ = np.linalg.qr(rng.standard_normal((max(d, X.shape[1]), X.shape[1])))
-    return X @ basis.T
+    return np.asarray(X @ basis.T)
 
 
 def line(n: int, d: int, rng: np.random.RandomState) -> Array:
@@ -64,7 +64,7 @@ def spiral(n: int, d: int, rng: np.random.RandomState) -> Array:
 
 def likert(n: int, d: int, rng: np.random.RandomState) -> Array:
     answers = rng.standard_normal((n, 1)) + rng.standard_normal((n, d))
-    return np.clip(np.round(rng.choice([1.0, 2.0]) * answers), -3, 3)
+    return np.asarray(np.clip(np.round(rng.choice([1.0, 2.0]) * answers), -3, 3))
 
 
 def rounded(n: int, d: int, rng: np.random.RandomState) -> Array:

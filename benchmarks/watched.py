@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from paper.toys import PAPER, rotate_into
 from sklearn.cluster import HDBSCAN, KMeans, SpectralClustering
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
@@ -35,7 +36,6 @@ from threadpoolctl import threadpool_limits
 
 import neuralbayes as nb
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.toys import PAPER, rotate_into
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.networks.encoders import PAPER_CHANNELS, convolutional_encoder, mlp, scaled_channels
 from neuralbayes.networks.hidden import HiddenStates

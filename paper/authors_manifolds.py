@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from neuralbayes.clusters.accuracy import clustering_accuracy
-from neuralbayes.data.toys import Labels, Points, rotate_into
+from neuralbayes.data.toys import Labels, Points
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives import DML, Smoothness
 from neuralbayes.training.fit import fit
@@ -20,6 +20,7 @@ from neuralbayes.training.inference import in_blocks
 from neuralbayes.training.rng import seeded_globally
 from paper.authors_toys import AUTHORS_SETS, CIRCLE_GAP, AuthorsSet
 from paper.runs import Run, Scale
+from paper.toys import rotate_into
 
 WHOLE, BATCHES, IN_EACH = SETTINGS = ("whole set", "batches", "unit variance in each dimension")
 """The authors' own; batches of a quarter of the points (a third for the spirals); and the paper's text."""

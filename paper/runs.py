@@ -6,6 +6,7 @@ continues where it stopped. A record only ever grows.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import shutil
@@ -18,7 +19,7 @@ from typing import Any, Literal
 
 from joblib import Parallel, cpu_count, delayed  # type: ignore[import-untyped]
 
-from neuralbayes.system.files import atomic_write, inside, json_hash, read_json, write_json
+from neuralbayes.system.files import atomic_write, inside, read_json, write_json
 
 Scale = Literal["smoke", "laptop", "paper"]
 SCALES: tuple[Scale, ...] = ("smoke", "laptop", "paper")
@@ -28,6 +29,11 @@ TRAINING = "training"
 """Folder inside that of a run where training keeps its checkpoints."""
 
 MEASURED = ("neuralbayes", "torch", "numpy", "scikit-learn")
+
+
+def hash_of(settings: Mapping[str, Any]) -> str:
+    """Twelve hexadecimal digits, the same on every machine."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class Run:
     @property
     def key(self) -> str:
         """Hash of the settings: twelve hexadecimal digits, the same on every machine."""
-        return json_hash(self.settings)
+        return hash_of(self.settings)
 
     @property
     def label(self) -> str:
@@ -83,7 +89,7 @@ class Record:
     @property
     def key(self) -> str:
         """The hash of its run."""
-        return json_hash(self.settings)
+        return hash_of(self.settings)
 
     @property
     def seed(self) -> int:

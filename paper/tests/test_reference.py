@@ -6,10 +6,11 @@ import math
 import pytest
 import torch
 from paper import reference
+from paper.mnist_dml import labeling_network
 from torch import nn
 
 import neuralbayes as nb
-from neuralbayes.networks.encoders import convolutional_encoder, labeling_network, mlp
+from neuralbayes.networks.encoders import convolutional_encoder, mlp
 from neuralbayes.networks.hidden import HiddenStates
 
 LOG2, LOG3 = math.log(2.0), math.log(3.0)

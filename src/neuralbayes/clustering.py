@@ -357,7 +357,7 @@ class Clustering:
             frame = pd.DataFrame({"index": np.arange(len(labels))})
             paths = () if points.images is None else getattr(points.images.source, "paths", ())
             if len(paths):
-                from neuralbayes.data.path_text import readable
+                from neuralbayes.data.pictures import readable
 
                 frame["path"] = [readable(path) for path in paths[: len(labels)]]
         names = np.array([*self.names, "outlier"], dtype=object)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -15,7 +15,6 @@ from neuralbayes.system.devices import named_device
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
-    from lightning_fabric.loggers.logger import Logger
 
 T = TypeVar("T")
 
@@ -98,44 +97,19 @@ def n_processes() -> int:
 
 
 def n_launched(environment: Mapping[str, str] = os.environ) -> int:
-    """Number of processes according to the launcher; 1 without one.
-
-    Examples
-    --------
-    >>> n_launched({"RANK": "1", "WORLD_SIZE": "4"}), n_launched({})
-    (4, 1)
-    """
+    """Number of processes according to the launcher; 1 without one."""
     for rank, world in LAUNCHERS:
         if environment.get(rank) and environment.get(world):
             return int(environment[world])
     return 1
 
 
-def default_fabric(
-    *, device: str = "auto", precision: Literal["32-true", "bf16-mixed"] = "32-true", loggers: Sequence[Logger] = ()
-) -> Fabric:
-    """A launched Fabric with all processes of the launcher, or with one on the best device available.
-
-    `torchrun`, `fabric run` and Slurm's `srun` set the number of processes in the environment.
-
-    Parameters
-    ----------
-    device : str, default="auto"
-        "cpu", "cuda", "cuda:1" or "mps". "auto" is the device of :func:`computing_on`, or the best one available.
-    precision : {"32-true", "bf16-mixed"}, default="32-true"
-    loggers : sequence of lightning_fabric.loggers.Logger
-        They get every line of metrics.
-
-    Examples
-    --------
-    >>> default_fabric().world_size
-    1
-    """
+def default_fabric(*, device: str = "auto") -> Fabric:
+    """A launched Fabric with all processes of torchrun, `fabric run` or Slurm's srun, or with one on `device`."""
     from lightning_fabric import Fabric
     from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 
     accelerator, _, number = named_device(device).partition(":")
-    options: dict[str, Any] = {"accelerator": accelerator, "precision": precision, "loggers": list(loggers)}
     size = n_launched()
     if size == 1:
         if n_processes() > 1:
@@ -145,12 +119,12 @@ def default_fabric(
             )
         # Explicit, since Fabric would take a Slurm batch script for one of many processes.
         devices = [int(number)] if number else 1
-        fabric = Fabric(devices=devices, plugins=LightningEnvironment(), **options)
+        fabric = Fabric(accelerator=accelerator, devices=devices, plugins=LightningEnvironment())
     else:
         import joblib  # type: ignore[import-untyped]
 
         per_node = _processes_per_node(size)
-        fabric = Fabric(strategy="ddp", devices=per_node, num_nodes=size // per_node, **options)
+        fabric = Fabric(accelerator=accelerator, strategy="ddp", devices=per_node, num_nodes=size // per_node)
         # No more threads than cores: threads that wait for each other are slower than one.
         torch.set_num_threads(min(torch.get_num_threads(), max(1, joblib.cpu_count() // per_node)))
     if os.environ.get("LT_CLI_USED") != "1":  # `fabric run` has launched it on creation
@@ -220,15 +194,6 @@ def agreed_metrics(fabric: Fabric, metrics: Mapping[str, float], n_samples: int)
     dist.all_reduce(sums)
     *sums_of_metrics, total = sums.tolist()
     return {name: value / total for name, value in zip(metrics, sums_of_metrics, strict=True)}
-
-
-def largest_over_ranks(fabric: Fabric, value: int) -> int:
-    """The maximum of an integer over the processes."""
-    if fabric.world_size == 1:
-        return value
-    largest = torch.tensor(value, device=fabric.device)
-    dist.all_reduce(largest, op=dist.ReduceOp.MAX)
-    return int(largest)
 
 
 def gather(fabric: Fabric, value: T) -> list[T]:

@@ -14,6 +14,7 @@ from neuralbayes.data.columns import (
     is_frame,
     is_whole,
     marked,
+    named_as_code,
     recognize,
     rounding,
     why_not_continuous,
@@ -78,9 +79,6 @@ def test_the_user_has_the_last_word() -> None:
 def test_a_kind_for_no_column_and_a_kind_that_is_none_are_named(kinds: dict[str, str], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         recognize(pd.DataFrame({"age": [1.0, 2.0]}), kinds)
-
-
-def test_two_columns_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="more than one 'a'"):
         recognize(pd.DataFrame([[1, 2]], columns=["a", "a"]))
 
@@ -89,10 +87,12 @@ def test_cells_mean_the_same_however_they_are_stored() -> None:
     stored = [pd.Series([1, 2]), pd.Series([1.0, 2.0]), pd.Series(["1", "2 "]), pd.Series([1, 2], dtype="Int64")]
     assert [as_words(cells).tolist() for cells in stored] == [["1", "2"]] * 4
     assert [as_numbers(cells)[0].tolist() for cells in stored] == [[1.0, 2.0]] * 4
-
-
-def test_a_list_among_words_is_a_word() -> None:
     assert as_words(pd.Series(["a", ["b"], None])).tolist() == ["a", "['b']", None]
+
+
+def test_the_name_of_a_column_may_say_that_it_holds_codes() -> None:
+    assert all(map(named_as_code, ("customer_id", "CustomerID", "Zip Code")))
+    assert not any(map(named_as_code, ("width", "paid")))
 
 
 def test_infinite_numbers_are_missing() -> None:
@@ -135,21 +135,39 @@ def test_gaps_between_the_values_of_a_column_mean_something_or_not(values, reaso
     assert why_not_continuous(np.asarray(values, dtype=float)) == reason
 
 
-def test_the_edges_of_few():
-    twenty = np.repeat(np.arange(20.0), 5)
-    assert why_not_continuous(twenty) == "few values"
-    assert why_not_continuous(twenty[:-1]) is None  # fewer than five rows per value
-    assert why_not_continuous(np.repeat(np.arange(21.0), 5)) is None
-    assert why_not_continuous(np.array([0.0, 1.0])) is None  # two rows
-    assert why_not_continuous(np.array([0.0, 1.0, 1.0])) == "two values"
+FEW, REST = np.repeat(np.arange(20.0), 5), draw().standard_normal(180)
+APART = 100.0 * np.arange(30)
 
 
-def test_a_value_stands_out_by_its_share_and_beside_the_others():
-    rest = draw().standard_normal(180)
-    assert why_not_continuous(np.r_[np.zeros(20), rest]) == "mostly one value"
-    assert why_not_continuous(np.r_[np.zeros(19), rest]) is None
-    assert why_not_continuous(np.r_[np.zeros(60), np.repeat(rest[:47], 3), rest[47:60]]) == "mostly one value"
-    assert why_not_continuous(np.r_[np.zeros(59), np.repeat(rest[:47], 3), rest[47:60]]) is None
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (FEW, "few values"),
+        (FEW[:-1], None),  # fewer than five rows per value
+        (np.repeat(np.arange(21.0), 5), None),
+        (np.array([0.0, 1.0]), None),  # two rows
+        (np.array([0.0, 1.0, 1.0]), "two values"),
+        (np.r_[np.zeros(20), REST], "mostly one value"),
+        (np.r_[np.zeros(19), REST], None),
+        (np.r_[np.zeros(60), np.repeat(REST[:47], 3), REST[47:60]], "mostly one value"),
+        (np.r_[np.zeros(59), np.repeat(REST[:47], 3), REST[47:60]], None),
+        (np.arange(10.0), "counts the rows"),
+        (np.arange(9.0), None),  # may be chance
+        (APART, "counts the rows"),
+        (APART[[1, 0, *range(2, 30)]], None),
+        (np.r_[draw().permutation(29), 89.0], "counts the rows"),  # close together
+        (np.r_[draw().permutation(29), 90.0], None),
+    ],
+)
+def test_where_meaning_begins(values, reason):
+    assert why_not_continuous(values) == reason
+
+
+def test_the_step_of_rounding():
+    smooth, halves = np.linspace(0.0, 1.0, 101), np.r_[np.repeat(np.arange(50.0), 2), 49.0]
+    most_differ = np.r_[np.repeat(np.arange(50.0), 2), 50.0]
+    X = np.column_stack([np.round(draw().standard_normal(101), 1), halves, most_differ, smooth, smooth, np.ones(101)])
+    np.testing.assert_allclose(rounding(X), [0.1, 1.0, 0.0, 0.0, 0.0, 0.0], atol=1e-9)
 
 
 def test_columns_are_found_among_many():
@@ -159,48 +177,6 @@ def test_columns_are_found_among_many():
     assert discrete_columns(X) == {7: "two values", 30: "counts the rows"}
     assert is_whole(X)[[7, 30]].all()
     assert is_whole(X).sum() == 2
-
-
-def test_the_step_of_rounding():
-    X = np.column_stack([np.round(draw().standard_normal(N), 1), draw().standard_normal(N), np.ones(N)])
-    np.testing.assert_allclose(rounding(X), [0.1, 0.0, 0.0], atol=1e-9)
-
-
-def test_few_rows_of_ids_may_be_chance():
-    assert why_not_continuous(np.arange(9.0)) is None
-    assert why_not_continuous(np.arange(10.0)) == "counts the rows"
-
-
-def test_a_share_is_asked_for_where_all_other_values_differ():
-    rest = draw().standard_normal(1000)
-    assert why_not_continuous(np.r_[np.zeros(99), rest[:901]]) is None
-    assert why_not_continuous(np.r_[np.zeros(100), rest[:900]]) == "mostly one value"
-
-
-def test_the_edges_of_rounding():
-    halves = np.repeat(np.arange(50.0), 2)
-    assert rounding(halves[:, None]).tolist() == [1.0]
-    assert rounding(np.r_[halves, 50.0][:, None]).tolist() == [0.0]  # more than half of the values differ
-    assert rounding(np.array([0.0, 0.0, 3.0, 3.0])[:, None]).tolist() == [3.0]
-
-
-def test_repeats_are_looked_for_in_each_column_by_itself():
-    smooth = np.linspace(0.0, 1.0, N)
-    X = np.column_stack([smooth, smooth, np.repeat(smooth[::4], 4)])  # the first two are equal, but repeat nothing
-    assert (rounding(X) > 0.0).tolist() == [False, False, True]
-
-
-def test_ids_are_in_order_or_close_together():
-    n = 30
-    apart = 100.0 * np.arange(n)
-    assert why_not_continuous(apart) == "counts the rows"
-    swapped = apart[[1, 0, *range(2, n)]]
-    assert why_not_continuous(swapped) is None
-    close = draw().permutation(n).astype(float)
-    assert why_not_continuous(close) == "counts the rows"
-    assert why_not_continuous(np.r_[close[close < n - 1], 3 * n - 1 + close.min()]) == "counts the rows"
-    assert why_not_continuous(np.r_[close[close < n - 1], 3 * n + close.min()]) is None
-    assert why_not_continuous(1000.0 + close) == "counts the rows"
 
 
 def clustering(n=30):

@@ -17,8 +17,10 @@ from neuralbayes.data.pictures import (
     PictureError,
     cover,
     find_pictures,
+    path_cell,
     picture_header,
     read_picture,
+    readable,
 )
 
 
@@ -117,20 +119,6 @@ def test_large_jpegs_keep_their_content_when_decoded_small(tmp_path: Path) -> No
     assert np.abs(image - smooth.reshape(32, 20, 32, 20).mean(axis=(1, 3))).max() < 4
 
 
-def test_pictures_of_telephones_are_read(tmp_path: Path) -> None:
-    pytest.importorskip("pillow_heif").register_heif_opener()
-    Image.new("RGB", (64, 48), (200, 30, 30)).save(tmp_path / "a.heic")
-    image = read_picture(tmp_path / "a.heic", (48, 64), 3)
-    assert np.allclose(image.mean(axis=(0, 1)), (200, 30, 30), atol=6)
-
-
-def test_pictures_of_telephones_need_a_package_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pillow_heif", None)
-    (tmp_path / "b.heic").write_bytes(b"\0\0\0\x18ftypheic" + bytes(100))
-    with pytest.raises(PictureError, match=r"pip install 'neuralbayes\[vision\]'"):
-        picture_header(tmp_path / "b.heic")
-
-
 # what is refused
 
 
@@ -151,13 +139,20 @@ def test_damaged_files_say_why(tmp_path: Path) -> None:
             read_picture(tmp_path / "a.png", (32, 32), 3)
     with pytest.raises(PictureError, match="No such file"):
         read_picture(tmp_path / "nowhere.png", (32, 32), 3)
-
-
-def test_a_large_run_length_coded_bmp_is_refused(tmp_path: Path) -> None:
     header = struct.pack("<IiiHHIIiiII", 40, 4000, 4000, 1, 8, 1, 0, 0, 0, 1, 1)
     (tmp_path / "a.bmp").write_bytes(b"BM" + struct.pack("<IHHI", 60, 0, 0, 58) + header + bytes(4) + b"\0\0\0\1")
     with pytest.raises(PictureError, match="run-length coded BMP of 4000 x 4000"):
         read_picture(tmp_path / "a.bmp", (32, 32), 3)
+
+
+def test_pictures_of_telephones_need_a_package_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pillow_heif").register_heif_opener()
+    Image.new("RGB", (64, 48), (200, 30, 30)).save(tmp_path / "a.heic")
+    image = read_picture(tmp_path / "a.heic", (48, 64), 3)
+    assert np.allclose(image.mean(axis=(0, 1)), (200, 30, 30), atol=6)
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)
+    with pytest.raises(PictureError, match=r"pip install 'neuralbayes\[vision\]'"):
+        picture_header(tmp_path / "a.heic")
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -174,12 +169,6 @@ def test_damage_anywhere_raises_nothing_but_picture_errors(tmp_path: Path, name:
         (tmp_path / name).write_bytes(damaged[: len(whole) if rng.random() < 0.8 else rng.randrange(len(whole))])
         with suppress(PictureError):
             assert read_picture(tmp_path / name, (8, 8), 3).shape == (8, 8, 3)
-
-
-def test_our_own_mistakes_are_no_damage(tmp_path: Path) -> None:
-    picture().save(tmp_path / "a.png")
-    with pytest.raises(TypeError):
-        read_picture(tmp_path / "a.png", None, 3)  # type: ignore[arg-type]
 
 
 # folders
@@ -258,3 +247,18 @@ def test_networks_get_the_whole_picture_scaled_to_whole_pixels() -> None:
     assert np.array_equal(squashed, gradient(60, 20).resize((20, 20), Image.Resampling.BILINEAR))
     for size in ((64, 48), (48, 64), (301, 77), (8, 8)):
         assert NetworkResizing((15, 20))(gradient(*size), (12, 16)).size == (16, 12)
+
+
+# names
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names there are no bytes")
+def test_names_of_any_bytes_become_different_texts() -> None:
+    names = [os.fsdecode(name) for name in (b"\xff.png", b"\xfe.png", b"caf\xc3\xa9.png", b"caf\xe9.png")]
+    assert readable("folder/Größe 日本.png") == path_cell("folder/Größe 日本.png") == "folder/Größe 日本.png"
+    assert [readable(name) for name in names] == ["\\xff.png", "\\xfe.png", "café.png", "caf\\xe9.png"]
+
+
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r"])
+def test_a_path_in_a_table_is_no_formula(first: str) -> None:
+    assert path_cell(f"{first}1+1.png") == f"./{first}1+1.png"

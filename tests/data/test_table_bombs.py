@@ -19,59 +19,67 @@ POOLS: list[pa.MemoryPool] = []
 """Kept, because memory may outlive the test that allocated it."""
 
 
-def refuse(path, max_bytes):
-    """The peak of Arrow's memory while a small file is refused by its name."""
-    assert path.stat().st_size < max_bytes
-    before = pa.default_memory_pool()
-    pool = pa.proxy_memory_pool(before)
-    POOLS.append(pool)
-    pa.set_memory_pool(pool)
-    try:
-        with pytest.raises(MemoryError, match=path.name):
-            read_table(path, max_bytes=max_bytes)
-    finally:
-        pa.set_memory_pool(before)
-    return pool.max_memory()
+@pytest.fixture
+def refuse(monkeypatch):
+    """Reads a small file where little memory is free; returns the peak of Arrow's memory while it is refused."""
+
+    def read(path, n_bytes):
+        assert path.stat().st_size < n_bytes
+        monkeypatch.setattr("neuralbayes.data.bounds.free_memory", lambda: 2 * n_bytes)
+        before = pa.default_memory_pool()
+        pool = pa.proxy_memory_pool(before)
+        POOLS.append(pool)
+        pa.set_memory_pool(pool)
+        try:
+            with pytest.raises(MemoryError, match=path.name):
+                read_table(path)
+        finally:
+            pa.set_memory_pool(before)
+        return pool.max_memory()
+
+    return read
 
 
-def test_a_file_larger_than_the_memory_is_refused(tmp_path):
+def test_a_file_larger_than_the_memory_is_refused(tmp_path, monkeypatch):
     (tmp_path / "t.csv").write_text("a\n1\n")
-    with pytest.raises(MemoryError, match=r"t\.csv .*`max_bytes`"):
-        read_table(tmp_path / "t.csv", max_bytes=2)
-    assert len(read_table(tmp_path / "t.csv", max_bytes=100_000)) == 1
+    monkeypatch.setattr("neuralbayes.data.bounds.free_memory", lambda: 4)
+    with pytest.raises(MemoryError, match=r"t\.csv .*data frame"):
+        read_table(tmp_path / "t.csv")
+    monkeypatch.setattr("neuralbayes.data.bounds.free_memory", lambda: 100_000)
+    assert len(read_table(tmp_path / "t.csv")) == 1
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zst])
-def test_packed_text(tmp_path, pack):
+def test_packed_text(tmp_path, pack, refuse):
     suffix = {gzip.compress: "gz", bz2.compress: "bz2", lzma.compress: "xz", zst: "zst"}[pack]
     (tmp_path / f"t.csv.{suffix}").write_bytes(pack(b"a,b\n" + b"1,2\n" * 100_000))
     refuse(tmp_path / f"t.csv.{suffix}", 100_000)
 
 
-def test_text_of_many_short_cells(tmp_path):
+def test_text_of_many_short_cells(tmp_path, refuse):
     (tmp_path / "t.csv").write_text("a\n" + "1\n" * 10_000)
     refuse(tmp_path / "t.csv", 50_000)
 
 
-def test_json_lines_with_many_keys(tmp_path):
-    (tmp_path / "t.jsonl").write_text("".join(f'{{"{i}": 1}}\n' for i in range(2000)))
-    refuse(tmp_path / "t.jsonl", 100_000)
+def test_json_lines_with_many_keys(tmp_path, refuse):
     (tmp_path / "t.jsonl").write_text("{" + ",".join(f'"{i}": 1' for i in range(100_001)) + "}")
     with pytest.raises(ValueError, match=r"t\.jsonl must have at most 100000 columns"):
         read_table(tmp_path / "t.jsonl")
+    (tmp_path / "t.jsonl").write_text("".join(f'{{"{i}": 1}}\n' for i in range(2000)))
+    refuse(tmp_path / "t.jsonl", 100_000)
 
 
-def test_workbooks_that_unpack_to_too_much(tmp_path):
+def test_workbooks_that_unpack_to_too_much(tmp_path, refuse):
     (tmp_path / "t.xlsx").write_bytes(workbook([["a"], *[["same text"]] * 2_000]))
     refuse(tmp_path / "t.xlsx", 50_000)
 
 
-def test_a_workbook_with_a_long_text_in_many_cells(tmp_path):
+def test_a_workbook_with_a_long_text_in_many_cells(tmp_path, refuse):
     (tmp_path / "t.xlsx").write_bytes(workbook([["a"], *[["x" * 30_000]] * 2_000]))
     refuse(tmp_path / "t.xlsx", 1_000_000)
 
 
-def test_a_workbook_with_a_cell_far_away(tmp_path):
+def test_a_workbook_with_a_cell_far_away(tmp_path, refuse):
     from openpyxl import Workbook
 
     book = Workbook()
@@ -80,24 +88,24 @@ def test_a_workbook_with_a_cell_far_away(tmp_path):
     refuse(tmp_path / "t.xlsx", 2**30)
 
 
-def test_compressed_arrays(tmp_path):
+def test_compressed_arrays(tmp_path, refuse):
     np.savez_compressed(tmp_path / "t.npz", X=np.zeros((5000, 2)))
     refuse(tmp_path / "t.npz", 10_000)
 
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])
-def test_compressed_arrow_buffers(tmp_path, compression):
+def test_compressed_arrow_buffers(tmp_path, compression, refuse):
     (tmp_path / "t.arrow").write_bytes(arrow({"a": np.zeros(1_000_000)}, compression=compression))
     assert refuse(tmp_path / "t.arrow", 100_000) < 100_000
 
 
-def test_an_arrow_dictionary_of_long_text(tmp_path):
+def test_an_arrow_dictionary_of_long_text(tmp_path, refuse):
     cells = pa.DictionaryArray.from_arrays(pa.array(np.zeros(20_000, np.int32)), [LONG])
     (tmp_path / "t.arrow").write_bytes(arrow({"a": cells}, compression="zstd"))
     assert refuse(tmp_path / "t.arrow", 2**20) < 2**20
 
 
-def test_arrow_text_that_cells_share(tmp_path):
+def test_arrow_text_that_cells_share(tmp_path, refuse):
     one = pa.array(["x" * 9000], pa.string_view())
     views = np.tile(np.frombuffer(one.buffers()[1], np.int32)[:4], 500)
     shared = pa.Array.from_buffers(pa.string_view(), 500, [None, pa.py_buffer(views.tobytes()), *one.buffers()[2:]])
@@ -116,7 +124,7 @@ PARQUET = {
 
 
 @pytest.mark.parametrize("name", PARQUET)
-def test_parquet(tmp_path, name):
+def test_parquet(tmp_path, name, refuse):
     columns, options = PARQUET[name]
     table = pa.Table.from_pandas(pd.DataFrame(columns))
     pq.write_table(table, tmp_path / "t.parquet", compression="zstd", **options)

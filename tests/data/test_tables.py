@@ -1,94 +1,35 @@
 """Files of tables: which are read and written, and what is refused."""
 
 import io
-import sys
 import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
-from table_files import NUMBERS, workbook, write_file
 
 from neuralbayes.data.tables import check_writable, is_table, parquet_files, read_table, write_table
 
-
-def npy_of(dtype):
-    return np.array([[0, 1], [1, 0]], dtype=dtype)
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".npy", ".npz", ".CSV", ".NPZ"])
-def test_every_format_gives_the_same_numbers(tmp_path, suffix):
-    np.testing.assert_array_equal(read_table(write_file(tmp_path / f"t{suffix}")), NUMBERS)
+NUMBERS = np.array([[0.5, -1.0], [2.0, 3.25], [4.0, 5.0]])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8", ">f8", "bool"])
 def test_npy_is_memory_mapped_whatever_its_numbers(tmp_path, dtype):
-    array = read_table(write_file(tmp_path / "t.npy", npy_of(dtype)))
+    np.save(tmp_path / "t.npy", NUMBERS.astype(dtype))
+    array = read_table(tmp_path / "t.npy")
     assert isinstance(array, np.memmap)
-    np.testing.assert_array_equal(array, npy_of(dtype))
+    np.testing.assert_array_equal(array, NUMBERS.astype(dtype))
 
 
 def test_an_archive_of_several_arrays_asks_for_a_key(tmp_path):
-    np.savez(tmp_path / "t.npz", X=NUMBERS, y=np.zeros(3))
+    with open(tmp_path / "t.NPZ", "wb") as file:
+        np.savez(file, X=NUMBERS, y=np.zeros(3))
     for key in (None, "Z"):
         with pytest.raises(ValueError, match="`key` must be one of 'X', 'y'"):
-            read_table(tmp_path / "t.npz", key=key)
-    np.testing.assert_array_equal(read_table(tmp_path / "t.npz", key="X"), NUMBERS)
+            read_table(tmp_path / "t.NPZ", key=key)
+    np.testing.assert_array_equal(read_table(tmp_path / "t.NPZ", key="X"), NUMBERS)
+    (tmp_path / "t.CSV").write_text("a\n1\n")
     with pytest.raises(ValueError, match="`key`"):
-        read_table(write_file(tmp_path / "t.csv"), key="X")
-
-
-class Bomb:
-    def __reduce__(self):
-        return sys.exit, ("unpickled",)
-
-
-@pytest.mark.parametrize("suffix", [".npy", ".npz"])
-def test_objects_are_never_unpickled(tmp_path, suffix):
-    path = write_file(tmp_path / f"t{suffix}", np.array([[1.0, Bomb()]], dtype=object))
-    with pytest.raises(ValueError, match=rf"t\{suffix} is not a valid"):
-        read_table(path)
-
-
-@pytest.mark.parametrize("array", [np.zeros(3), np.zeros((2, 3, 4)), np.array([["a"]]), np.ones((2, 2), complex)])
-@pytest.mark.parametrize("suffix", [".npy", ".npz"])
-def test_arrays_of_another_kind_are_refused(tmp_path, suffix, array):
-    with pytest.raises(ValueError, match="must hold a 2-D array"):
-        read_table(write_file(tmp_path / f"t{suffix}", array))
-
-
-@pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
-def test_an_array_without_cells_is_called_empty(tmp_path, shape):
-    with pytest.raises(ValueError, match="is empty: it has"):
-        read_table(write_file(tmp_path / "t.npz", np.zeros(shape)))
-
-
-@pytest.mark.parametrize("suffix", [".parquet", ".npy", ".npz"])
-@pytest.mark.parametrize("part", [0.02, 0.5, 0.97])
-def test_a_file_that_was_cut_short_is_called_so(tmp_path, suffix, part):
-    path = write_file(tmp_path / f"t{suffix}", np.zeros((500, 2)))
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(part * len(whole))])
-    with pytest.raises(ValueError, match=rf"t\{suffix} is not a valid .* cut short") as caught:
-        read_table(path)
-    assert "pickle" not in str(caught.value)
-
-
-@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".npy", ".npz", ".xlsx", ".csv.gz"])
-def test_another_kind_of_file_is_called_damaged(tmp_path, suffix):
-    path = tmp_path / f"t{suffix}"
-    path.write_text("a,b\n1,2\n" * 20)
-    with pytest.raises(ValueError, match=rf"t\{suffix} is not a valid"):
-        read_table(path)
-
-
-def test_flipped_bytes_in_an_archive_are_noticed(tmp_path):
-    path = write_file(tmp_path / "t.npz", np.ones((500, 2)))
-    contents = bytearray(path.read_bytes())
-    contents[4000:4010] = bytes(10)
-    path.write_bytes(contents)
-    with pytest.raises(ValueError, match="is not a valid"):
-        read_table(path)
+        read_table(tmp_path / "t.CSV", key="X")
 
 
 def test_what_is_no_table_is_refused(tmp_path):
@@ -115,32 +56,6 @@ def test_tables_are_told_from_other_files_and_folders(tmp_path):
 def test_standard_input_is_read_as_text(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a;b\n0,5;x\n2;y\n")))
     assert read_table("-").to_dict("list") == {"a": [0.5, 2.0], "b": ["x", "y"]}
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
-@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
-def test_the_separator_is_found_whatever_the_suffix(tmp_path, suffix, mark):
-    (tmp_path / f"t{suffix}").write_text(f'a{mark}b{mark}c\n0.5{mark}-1{mark}"x{mark}y"\n2{mark}3.25{mark}z\n')
-    frame = read_table(tmp_path / f"t{suffix}")
-    np.testing.assert_array_equal(frame[["a", "b"]], NUMBERS[:2])
-    assert frame["c"].tolist() == [f"x{mark}y", "z"]
-
-
-def test_a_semicolon_in_the_text_of_every_row_separates_nothing(tmp_path):
-    (tmp_path / "t.csv").write_text("1,a;b\n2,c;d\n3,e;f\n")
-    assert list(read_table(tmp_path / "t.csv")) == ["1", "a;b"]
-
-
-def test_a_header_of_column_numbers_is_a_header(tmp_path):
-    pd.DataFrame(NUMBERS).to_csv(tmp_path / "t.csv", index=False)
-    assert list(read_table(tmp_path / "t.csv")) == ["0", "1"]
-
-
-def test_columns_that_are_wanted_as_text_stay_text(tmp_path):
-    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
-    (tmp_path / "t.xlsx").write_bytes(workbook([["a", "b"], [1, 2]]))
-    for name in ("t.csv", "t.xlsx"):
-        assert read_table(tmp_path / name, as_text=["b"]).to_dict("list") == {"a": [1], "b": ["2"]}
 
 
 def test_a_cell_that_a_spreadsheet_would_run_gets_an_apostrophe(tmp_path):

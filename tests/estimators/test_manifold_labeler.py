@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
+from paper.toys import CONNECTED, HARDER, PAPER, rotate_into
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
@@ -16,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import neuralbayes as nb
 from neuralbayes.data import toys
 
-SETS = {**toys.PAPER, **toys.HARDER}
+SETS = {**PAPER, **HARDER}
 LOG_2 = math.log(2)
 
 
@@ -31,7 +32,7 @@ def wrong_points(y, labels):
 def test_disjoint_manifolds_are_labelled_and_certified(name):
     make, n_clusters = SETS[name]
     X, y = make(random_state=0)
-    labeler = nb.ManifoldLabeler(n_clusters, random_state=0).fit(toys.rotate_into(X, 64, 0))
+    labeler = nb.ManifoldLabeler(n_clusters, random_state=0).fit(rotate_into(X, 64, 0))
     assert wrong_points(y, labeler.labels_) == 0
     assert labeler.disjoint_.all()
 
@@ -68,19 +69,19 @@ def test_long_arms_of_more_rows_than_are_fitted(n_arms):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", toys.PAPER)
+@pytest.mark.parametrize("name", PAPER)
 def test_the_papers_sets_in_512_dimensions_on_20_of_20_seeds(name):
-    make, n_clusters = toys.PAPER[name]
+    make, n_clusters = PAPER[name]
     for seed in range(20):
         X, y = make(random_state=seed)
-        labels = nb.ManifoldLabeler(n_clusters, random_state=seed).fit_predict(toys.rotate_into(X, 512, seed))
+        labels = nb.ManifoldLabeler(n_clusters, random_state=seed).fit_predict(rotate_into(X, 512, seed))
         assert wrong_points(y, labels) == 0, seed
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", toys.HARDER)
+@pytest.mark.parametrize("name", HARDER)
 def test_harder_sets_to_99_percent_on_19_of_20_seeds(name):
-    make, n_clusters = toys.HARDER[name]
+    make, n_clusters = HARDER[name]
     right = 0
     for seed in range(20):
         X, y = make(random_state=seed)
@@ -90,17 +91,17 @@ def test_harder_sets_to_99_percent_on_19_of_20_seeds(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", toys.PAPER)
+@pytest.mark.parametrize("name", PAPER)
 def test_auto_finds_the_number_on_18_of_20_seeds(name):
-    make, n_clusters = toys.PAPER[name]
+    make, n_clusters = PAPER[name]
     found = [nb.ManifoldLabeler("auto", random_state=s).fit(make(random_state=s)[0]).n_clusters_ for s in range(20)]
     assert found.count(n_clusters) >= 18
 
 
-@pytest.mark.parametrize("name", toys.CONNECTED)
+@pytest.mark.parametrize("name", CONNECTED)
 @pytest.mark.parametrize("n_clusters", [2, 3])
 def test_a_cut_through_something_connected_is_not_certified(name, n_clusters):
-    X, _ = toys.CONNECTED[name](random_state=0)
+    X, _ = CONNECTED[name](random_state=0)
     with pytest.warns(ConvergenceWarning, match="not certified as disjoint"):
         labeler = nb.ManifoldLabeler(n_clusters, random_state=0).fit(X)
     assert not labeler.disjoint_.any()
@@ -109,7 +110,7 @@ def test_a_cut_through_something_connected_is_not_certified(name, n_clusters):
 
 @pytest.mark.parametrize("name", ["circles", "spirals"])
 def test_auto_finds_the_number_of_manifolds(name):
-    make, n_clusters = toys.PAPER[name]
+    make, n_clusters = PAPER[name]
     labeler = nb.ManifoldLabeler("auto", random_state=0).fit(make(random_state=0)[0])
     assert labeler.n_clusters_ == n_clusters
     position = labeler.selection_["n_clusters"].index(n_clusters)

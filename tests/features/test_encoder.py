@@ -10,7 +10,7 @@ from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.estimators import load
-from neuralbayes.features.encoder import STATES, ImageEncoder, flat_state, is_dead, random_encoder, state_use
+from neuralbayes.features.encoder import STATES, ImageEncoder, flat_state, random_encoder, state_use
 from neuralbayes.features.pretraining import PretrainConfig, pretrain
 from neuralbayes.system.files import read_tensors, write_tensors
 
@@ -74,12 +74,6 @@ def test_features_are_taken_of_whatever_pretrain_takes(encoder):
     np.testing.assert_array_equal(encoder.features(list(array)), expected)
     with pytest.raises(TypeError, match="`images` must be a folder, paths, PIL images, arrays, tensors"):
         encoder.features({"images": array})
-
-
-def test_the_last_state_is_what_calling_the_encoder_gives(encoder):
-    x = encoder.prepare(images())
-    with torch.no_grad():
-        assert torch.equal(encoder(x), encoder.layers("relu4")(x))
 
 
 @pytest.mark.parametrize("max_size", [1, 5, 7, 40, 1000])
@@ -170,18 +164,13 @@ def test_state_use_in_pieces_is_that_of_all_images_at_once(encoder, monkeypatch)
             assert found[name].to_dict()["bound"] == pytest.approx(math.log(p_zx.shape[1]), abs=1e-4)
 
 
-def test_a_dead_state_has_less_than_a_tenth_of_its_share():
-    p_z = torch.tensor([0.5, 0.45, 0.026, 0.024])
-    assert is_dead(p_z).tolist() == [False, False, False, True]
-
-
 @pytest.mark.parametrize("name", ["network.conv1.weight", "normalization.mean", "normalization.std"])
 def test_weights_that_are_not_finite_are_refused_by_name(encoder, tmp_path, name):
     encoder.save(tmp_path)
     tensors, _ = read_tensors(tmp_path / "encoder.safetensors")
     tensors[name].view(-1)[:1] = float("nan")
     write_tensors(tmp_path / "encoder.safetensors", tensors, {})
-    with pytest.raises(ValueError, match=f"'{name}' must be finite, got 1 value"):
+    with pytest.raises(ValueError, match=f"'{name}' must be finite, got 1 "):
         ImageEncoder.load(tmp_path)
 
 

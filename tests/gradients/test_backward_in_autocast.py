@@ -6,12 +6,11 @@ import sys
 
 import pytest
 import torch
-from gradient_cases import OBJECTIVES, HiddenStatesOfTwoLayers, grads, images, mlp, points, relative_error, whole_batch
+from gradient_cases import OBJECTIVES, grads, mlp, points, relative_error, whole_batch
 from torch import Tensor, nn
 
 import neuralbayes as nb
-from neuralbayes import DML, MIM, Objective, Smoothness
-from neuralbayes.networks.hidden import HiddenStates
+from neuralbayes import DML, Objective, Smoothness
 
 every_objective = pytest.mark.parametrize("name", OBJECTIVES)
 any_microbatch = pytest.mark.parametrize("size", [None, 7])
@@ -55,18 +54,6 @@ class ByProducts(Objective):
 # What is not the network
 
 
-@every_objective
-@any_microbatch
-@pytest.mark.parametrize("recompute", [False, True])
-def test_gradient_has_the_digits_of_float32(name: str, size: int | None, recompute: bool) -> None:
-    network, x = mlp(dtype=torch.float32), points(100, torch.float32)
-    value, exact = whole_batch(OBJECTIVES[name](), copy.deepcopy(network).double(), x.double())
-    with bfloat16():
-        loss = nb.backward(OBJECTIVES[name](), InFloat32(network), x, microbatch_size=size, recompute=recompute)
-    assert relative_error(grads(network).double(), exact) < 2e-6
-    assert loss.item() == pytest.approx(value, rel=1e-5)
-
-
 @pytest.mark.parametrize("make", [DML, ByProducts])
 @pytest.mark.parametrize("marginal", ["exact", "minibatch", "running"])
 @pytest.mark.parametrize("of", ["pooled", "posterior", lambda outputs: outputs @ torch.eye(4)[:, :2]])
@@ -87,21 +74,6 @@ def test_nothing_changes_for_a_network_in_float32(make: type[Objective], margina
             )
         found.append(torch.cat([loss.reshape(1), grads(network)]))
     assert torch.equal(*found)
-
-
-def test_the_callers_autocast_is_there_again_afterwards() -> None:
-    with bfloat16():
-        nb.backward(DML(), InFloat32(mlp(dtype=torch.float32)), points(20, torch.float32), microbatch_size=7)
-        assert torch.is_autocast_enabled("cpu")
-    assert not torch.is_autocast_enabled("cpu")
-
-
-def test_posteriors_for_the_monitor_are_float32() -> None:
-    seen: list[Tensor] = []
-    with bfloat16():
-        network, x = InFloat32(mlp(dtype=torch.float32)), points(20, torch.float32)
-        nb.backward(DML(), network, x, monitor=lambda posteriors: seen.extend(posteriors))
-    assert [p.dtype for p in seen] == [torch.float32]
 
 
 # The network
@@ -134,31 +106,3 @@ def test_gradient_is_as_good_as_that_of_plain_autograd(name: str, size: int | No
     with bfloat16():
         nb.backward(OBJECTIVES[name](), network, x, microbatch_size=size)
     assert relative_error(grads(network).double(), exact) < 1.25 * plain
-
-
-@pytest.mark.usefixtures("_bfloat16_works")
-@pytest.mark.parametrize("as_dict", [False, True], ids=["list", "dict"])
-def test_several_outputs_in_half_precision(as_dict: bool) -> None:
-    exact = HiddenStatesOfTwoLayers(as_dict)
-    nb.backward(MIM(), exact, images())
-    network = HiddenStatesOfTwoLayers(as_dict).float()
-    with bfloat16():
-        nb.backward(MIM(), network, images().float(), microbatch_size=7)
-    assert relative_error(grads(network).double(), grads(exact)) < 2e-2
-
-
-@pytest.mark.usefixtures("_bfloat16_works")
-def test_hidden_states_of_one_pass_with_part_of_the_batch_perturbed() -> None:
-    """R_c of the last state only, with batch normalisation by the statistics of the whole micro-batch."""
-
-    def gradient(enabled: bool) -> tuple[float, Tensor]:
-        torch.manual_seed(1)
-        body = nn.Sequential(nn.Conv2d(2, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 4, 3))
-        network, x = HiddenStates(body, ["0", "3"]), images().float()
-        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
-            loss = nb.backward(MIM(), network, x, smoothness=Smoothness(0.1, scale=1.0, fraction=0.5))
-        return loss.item(), grads(network)
-
-    (loss, ours), (expected, exact) = gradient(True), gradient(False)
-    assert loss == pytest.approx(expected, rel=1e-2)
-    assert relative_error(ours, exact) < 5e-2

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from gradient_cases import CountByAssignment, batch_norm_network, grads, mlp, points, whole_batch
+from gradient_cases import batch_norm_network, grads, mlp, points, whole_batch
 from torch import Tensor, nn
 
 import neuralbayes as nb
-from neuralbayes import DML, Objective, RunningPrior, Smoothness
+from neuralbayes import DML, RunningPrior, Smoothness
 
 every_error = pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, MemoryError])
 with_and_without_gradients = pytest.mark.parametrize("there", [False, True], ids=["none", "some"])
@@ -85,40 +85,6 @@ def test_in_the_perturbed_pass(there: bool, recompute: bool) -> None:
         there,
         lambda: nb.backward(DML(), network, points(21), microbatch_size=7, smoothness=R_c, recompute=recompute),
         RuntimeError,
-    )
-
-
-@with_and_without_gradients
-def test_in_the_monitor(there: bool) -> None:
-    network = CountByAssignment()
-    check_untouched(
-        network,
-        there,
-        lambda: nb.backward(DML(), network, points(20), microbatch_size=7, monitor=FailsAt(2, RuntimeError)),
-        RuntimeError,
-    )
-
-
-class FailsInTheSampleTerm(Objective):
-    def __init__(self, n: int) -> None:
-        super().__init__()
-        self.fail = FailsAt(n, MemoryError)
-
-    def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
-        self.fail()
-        return p_zx[:, 0].square()
-
-
-@with_and_without_gradients
-@pytest.mark.parametrize("n", [2, 5, 8])
-def test_in_the_objective(there: bool, n: int) -> None:
-    network = batch_norm_network()
-    objective = FailsInTheSampleTerm(n)
-    check_untouched(
-        network,
-        there,
-        lambda: nb.backward(objective, network, points(20), microbatch_size=7, marginal="minibatch"),
-        MemoryError,
     )
 
 

@@ -68,15 +68,6 @@ def test_exact_gradient_of_several_outputs_with_positions(name: str, as_dict: bo
 
 
 @every_objective
-def test_one_objective_is_averaged_over_the_outputs(name: str) -> None:
-    network, x = HiddenStatesOfTwoLayers(), images(20)
-    value, gradient = whole_batch(WeightedSum(OBJECTIVES[name]()), network, x)
-    loss = nb.backward(OBJECTIVES[name](), network, x, microbatch_size=6)
-    torch.testing.assert_close(grads(network), gradient, rtol=0, atol=1e-10)
-    assert loss.item() == pytest.approx(value, abs=1e-12)
-
-
-@every_objective
 @pytest.mark.parametrize("size", [1, 7, None])
 def test_exact_gradient_of_weighted_samples(name: str, size: int | None) -> None:
     """Weights need not sum to 1; samples of weight 0 do not count, not even a whole micro-batch of them."""
@@ -97,15 +88,6 @@ def test_a_single_micro_batch_is_the_whole_batch(name: str, marginal: str) -> No
     loss = nb.backward(OBJECTIVES[name](), network, x, marginal=marginal)
     torch.testing.assert_close(grads(network), gradient, rtol=0, atol=1e-12)
     assert loss.item() == pytest.approx(value, abs=1e-12)
-
-
-def test_gradients_are_added_to_those_that_were_there() -> None:
-    network, x = mlp(), points(30)
-    _, gradient = whole_batch(DML(), network, x)
-    for p in network.parameters():
-        p.grad = torch.ones_like(p)
-    nb.backward(DML(), network, x, microbatch_size=7)
-    torch.testing.assert_close(grads(network), gradient + 1.0, rtol=0, atol=1e-10)
 
 
 def test_frozen_parameters_get_no_gradient() -> None:
@@ -140,53 +122,6 @@ def test_gradient_is_finite_where_a_state_is_dead_or_has_everything(name: str, m
     loss = nb.backward(OBJECTIVES[name](), network, x, microbatch_size=7, marginal=marginal)
     assert bool(torch.isfinite(loss))
     assert bool(torch.isfinite(grads(network)).all())
-
-
-def test_descent_lowers_the_objective() -> None:
-    """The loop of the README: a new objective, exact gradients, plain PyTorch."""
-    network, x, objective = mlp(), points(60), OBJECTIVES["negative-information"]()
-    losses = []
-    for _ in range(30):
-        network.zero_grad()
-        losses.append(nb.backward(objective, network, x, microbatch_size=16).item())
-        with torch.no_grad():
-            for p in network.parameters():
-                p -= 0.5 * p.grad
-    assert losses[-1] < losses[0] - 0.3
-    information = float(nb.mutual_information(network(x).detach(), from_logits=True))
-    assert losses[-1] == pytest.approx(-information, abs=0.05)  # the last loss is one step behind
-
-
-def test_bfloat16_logits_are_worked_on_in_float32() -> None:
-    """A network that ends in bfloat16, as under autocast (elementwise, because products may be missing on a CPU)."""
-
-    class Scale(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.weight = nn.Parameter(torch.ones(5))
-
-        def forward(self, x: Tensor) -> Tensor:
-            return (self.weight * x).bfloat16()
-
-    network, x = Scale(), points(40, torch.float32)
-    value, gradient = whole_batch(DML(), network, x)
-    loss = nb.backward(DML(), network, x, microbatch_size=7)
-    assert loss.dtype == torch.float32
-    assert loss.item() == pytest.approx(value, abs=1e-6)
-    assert relative_error(grads(network), gradient) < 2e-2  # the gradient itself passes through bfloat16
-
-
-def test_a_network_inside_distributed_data_parallel_is_taken_out_of_it() -> None:
-    """DDP's own averaging over processes would count twice. It is not set up here, so it would fail if called."""
-    network = mlp()
-    wrapped = nn.parallel.DistributedDataParallel.__new__(nn.parallel.DistributedDataParallel)
-    nn.Module.__init__(wrapped)
-    wrapped.module = network
-    nb.backward(DML(), wrapped, points(), microbatch_size=7)
-    found = grads(network)
-    network.zero_grad()
-    DML()(network(points())).backward()
-    torch.testing.assert_close(found, grads(network), rtol=0, atol=1e-12)
 
 
 def test_samples_may_be_numbers() -> None:

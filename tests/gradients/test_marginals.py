@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from gradient_cases import OBJECTIVES, HiddenStatesOfTwoLayers, grads, images, mlp, points, whole_batch
+from gradient_cases import OBJECTIVES, grads, mlp, points, whole_batch
 from torch import Tensor, nn
 
 import neuralbayes as nb
-from neuralbayes import DML, MIM, Objective, RunningPrior, WeightedSum
+from neuralbayes import DML, Objective, RunningPrior
 
 every_objective = pytest.mark.parametrize("name", OBJECTIVES)
 
@@ -54,14 +54,6 @@ def test_minibatch_of_weighted_samples() -> None:
         value += v * float(weight[piece].sum() / weight.sum())
     torch.testing.assert_close(ours, expected, rtol=0, atol=1e-10)
     assert loss.item() == pytest.approx(value, abs=1e-12)
-
-
-def test_minibatch_of_several_outputs() -> None:
-    network, x = HiddenStatesOfTwoLayers(), images(12)
-    objective = WeightedSum([MIM(), DML(), MIM(version=1)], weights=[1.0, 2.0, 0.5])
-    expected = sum(whole_batch(objective, network, piece)[1] / 3 for piece in x.tensor_split(3))
-    nb.backward(objective, network, x, microbatch_size=4, marginal="minibatch")
-    torch.testing.assert_close(grads(network), expected, rtol=0, atol=1e-10)
 
 
 # Running
@@ -112,21 +104,6 @@ def test_running_prior_of_the_objective_goes_on_over_calls_and_reloads() -> None
     first, resumed, forgetful = step(trained, x[20:]), step(fresh, x[20:]), step(DML(), x[20:])
     assert torch.equal(first, resumed)
     assert not torch.allclose(first, forgetful)
-
-
-def test_each_output_has_a_running_prior_of_its_own() -> None:
-    objective = WeightedSum(MIM())
-    nb.backward(objective, HiddenStatesOfTwoLayers(), images(12), microbatch_size=4, marginal="running")
-    shapes = [tuple(objective.running_prior.get_buffer(f"p_z_{i}").shape) for i in range(3)]
-    assert shapes == [(4, 4, 4), (4, 2, 2), (3,)]
-    assert int(objective.running_prior.get_buffer("n_updates_0")) == 3
-
-
-@pytest.mark.parametrize("marginal", ["exact", "minibatch"])
-def test_other_marginals_leave_the_running_prior_alone(marginal: str) -> None:
-    objective = DML()
-    nb.backward(objective, mlp(), points(20), microbatch_size=7, marginal=marginal)
-    assert list(objective.running_prior.buffers()) == []
 
 
 def test_a_batch_of_nan_leaves_the_running_prior_as_it_was() -> None:

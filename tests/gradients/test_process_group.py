@@ -9,12 +9,12 @@ from unittest import mock
 import pytest
 import torch
 import torch.distributed as dist
-from gradient_cases import OBJECTIVES, grads, mlp, relative_error
+from gradient_cases import OBJECTIVES, grads, mlp
 from process_cases import made_once, results_of_group, results_of_ranks
 from torch import Tensor, nn
 
 import neuralbayes as nb
-from neuralbayes import DML, MIM, RunningPrior, Smoothness
+from neuralbayes import DML, RunningPrior, Smoothness
 
 if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("this torch has no gloo", allow_module_level=True)
@@ -147,54 +147,6 @@ def on_one_process(call: Call, shard: str) -> tuple[float, Tensor]:
 # Functions that the processes of the group run; results reach the tests through files
 
 
-def kept_gradients(rows: slice) -> tuple[float, Tensor]:
-    """Call `backward` when every parameter has a gradient of 1; returns 1 if it is still the same tensor."""
-    network = mlp()
-    for p in network.parameters():
-        p.grad = torch.ones_like(p)
-    before = [p.grad for p in network.parameters()]
-    nb.backward(DML(), network, data(torch.float64)[rows], microbatch_size=7)
-    same = all(p.grad is old for p, old in zip(network.parameters(), before, strict=True))
-    return float(same), grads(network)
-
-
-def failed(rows: slice) -> tuple[float, Tensor]:
-    """Gradients and running statistics after an error in the pass that computes gradients."""
-    network = normed(torch.float64)
-    for p in network.parameters():
-        p.grad = torch.ones_like(p)
-    n_calls = 0
-
-    def fail(*_: Any) -> None:
-        nonlocal n_calls
-        n_calls += 1
-        if n_calls > 5:
-            raise RuntimeError("in the middle")
-
-    network[-1].register_forward_pre_hook(fail)
-    with pytest.raises(RuntimeError, match="in the middle"):
-        nb.backward(DML(), network, data(torch.float64)[rows], microbatch_size=7)
-    return float(n_calls), torch.cat([grads(network), *(b.double().flatten() for b in network.buffers())])
-
-
-def stretched(rows: slice) -> tuple[float, Tensor]:
-    """F(x) = 3x, whose R_c is 9 for any directions."""
-    network = nn.Linear(5, 5, bias=False).double()
-    with torch.no_grad():
-        network.weight.copy_(3.0 * torch.eye(5))
-    R_c = Smoothness(beta=2.0, of="logits")
-    loss = nb.backward(MIM(), network, data(torch.float64)[rows], microbatch_size=7, smoothness=R_c)
-    return loss.item(), grads(network)
-
-
-def own_prior(rows: slice) -> tuple[float, Tensor]:
-    """The gradient of each rank with its own prior."""
-    x = data(torch.float64)[rows]
-    network = mlp()
-    DML()(network(x)).backward()
-    return 0.0, grads(network) * len(x) / N
-
-
 class Switched(nn.Module):
     """Uses another layer for samples of one kind than for the other kind, and has a frozen layer."""
 
@@ -224,10 +176,6 @@ def switched(rows: slice) -> tuple[float, Tensor]:
 
 
 EXTRAS: dict[str, Callable[[slice], tuple[float, Tensor]]] = {
-    "kept": kept_gradients,
-    "failed": failed,
-    "stretched": stretched,
-    "own prior": own_prior,
     "switched": switched,
 }
 
@@ -277,41 +225,11 @@ def test_every_rank_ends_with_the_gradient_of_the_global_batch(
     assert wrong == []
 
 
-def test_a_prior_of_each_ranks_own_would_be_seen(ranks: Results) -> None:
-    """The average of gradients with each rank's own p(z) is a different gradient, so the test above can fail."""
-    _, gradient = on_one_process(Call("dml"), "uneven")
-    averaged = sum(results["own prior"][1] for results in ranks)
-    assert relative_error(averaged, gradient) > 0.1
-
-
-def test_gradients_that_were_there_are_not_summed_over_processes(ranks: Results) -> None:
-    _, expected = kept_gradients(slice(0, N))
-    for results in ranks:
-        torch.testing.assert_close(results["kept"][1], expected, rtol=0, atol=1e-10)
-        assert results["kept"][0] == 1.0
-
-
 def test_a_layer_that_one_process_alone_uses_gets_its_gradient_everywhere(ranks: Results) -> None:
     _, expected = switched(slice(0, N))
     for results in ranks:
         torch.testing.assert_close(results["switched"][1], expected, rtol=0, atol=1e-10)
         assert results["switched"][0] == 1.0
-
-
-def test_a_call_that_fails_on_every_rank_leaves_gradients_and_statistics_alone(ranks: Results) -> None:
-    """With 22 and 14 samples in pieces of up to 7, p(z) has four pieces, and the second one of the next pass fails."""
-    untouched = normed(torch.float64)
-    state = [torch.ones_like(p) for p in untouched.parameters()] + [b.double() for b in untouched.buffers()]
-    expected = torch.cat([t.flatten() for t in state]).detach()
-    for n_calls, found in (results["failed"] for results in ranks):
-        assert n_calls == 6.0
-        assert torch.equal(found, expected)
-
-
-def test_smoothness_is_a_mean_over_the_samples_of_all_processes(ranks: Results) -> None:
-    """The loss is 2 * 9 above the objective, on both ranks."""
-    alone = float(MIM()(3.0 * data(torch.float64)))
-    assert [results["stretched"][0] for results in ranks] == pytest.approx([alone + 18.0] * 2, rel=1e-9)
 
 
 def test_ranks_agree_to_the_last_bit(ranks: Results) -> None:

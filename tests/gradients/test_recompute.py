@@ -3,14 +3,11 @@
 import pytest
 import torch
 from gradient_cases import (
-    OBJECTIVES,
     CountByAssignment,
     CountInPlace,
-    HiddenStatesOfTwoLayers,
     SharedBatchNorm,
     batch_norm_network,
     grads,
-    images,
     mlp,
     plain_dropout_network,
     points,
@@ -52,19 +49,6 @@ def test_value_gradient_and_buffers_are_the_same(make: type[nn.Module], fraction
     both(make(), points(20), nb.DML(), microbatch_size=7, marginal=marginal, smoothness=smoothness)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_of_every_objective_on_several_outputs(objective: str) -> None:
-    both(HiddenStatesOfTwoLayers(), images(), OBJECTIVES[objective](), smoothness=nb.Smoothness())
-
-
-@pytest.mark.parametrize("of", ["pooled", lambda outputs: outputs["relu2"].mean((2, 3))])
-@pytest.mark.parametrize("fraction", [1.0, 0.25])
-def test_of_the_encoder(fraction: float, of: object) -> None:
-    states = HiddenStates(convolutional_encoder((16, 32, 16, 16)), STATES).double()
-    smoothness = nb.Smoothness(fraction=fraction, of=of)  # type: ignore[arg-type]
-    both(states, torch.randn(6, 3, 24, 24, dtype=torch.float64), nb.MIM(), smoothness=smoothness)
-
-
 def peak(recompute: bool) -> int:
     """Kilobytes for a gradient with R_c of all hidden states."""
     torch.set_num_threads(1)
@@ -83,12 +67,3 @@ def test_the_memory_is_less_than_three_quarters() -> None:
     kept, recomputed = in_child(peak, False), in_child(peak, True)
     assert kept > 30_000  # enough to compare
     assert recomputed < 3 / 4 * kept
-
-
-@pytest.mark.parametrize(("recompute", "calls"), [(False, 2), (True, 3)])
-def test_the_perturbed_pass_is_made_again_where_asked_for(recompute: bool, calls: int) -> None:
-    network = mlp()
-    seen: list[int] = []
-    network.register_forward_pre_hook(lambda *_: seen.append(1))
-    nb.backward(nb.DML(), network, points(), smoothness=nb.Smoothness(), recompute=recompute)
-    assert len(seen) == calls

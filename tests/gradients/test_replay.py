@@ -12,10 +12,6 @@ from neuralbayes.gradients.passes import frozen_buffers, seeded
 CPU = torch.device("cpu")
 
 
-def conv_network() -> nn.Sequential:
-    return nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Conv2d(3, 2, 1), nn.BatchNorm2d(2))
-
-
 # Buffers
 
 
@@ -27,15 +23,6 @@ def test_frozen_buffers_do_not_break_a_graph_that_waits_for_its_backward_pass() 
         network.train()(torch.randn(4, 3))
     loss.backward()
     assert network.weight.grad is not None
-
-
-def test_frozen_buffers_that_were_not_there_are_taken_away_and_none_stays_none() -> None:
-    network = nn.Module()
-    network.register_buffer("empty", None)
-    with frozen_buffers(network):
-        network.register_buffer("new", torch.ones(1))
-        network.empty = torch.ones(1)
-    assert network._buffers == {"empty": None}
 
 
 # Random numbers
@@ -84,24 +71,6 @@ def test_given_its_own_statistics_a_network_computes_the_same(affine: bool) -> N
         expected = network(x)
     with given_statistics(statistics):
         torch.testing.assert_close(network(x), expected, rtol=0, atol=1e-12)
-
-
-def test_recorded_statistics_carry_their_gradient() -> None:
-    x = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
-    network = nn.BatchNorm1d(3).double()
-    with recorded_statistics(network) as statistics:
-        network(x)
-    with given_statistics(statistics):
-        y = network(x[:2].detach())
-    (gradient,) = torch.autograd.grad(y.sum(), x)
-    assert float(gradient[2:].abs().max()) > 0.0
-
-
-def test_a_batch_normalisation_in_evaluation_keeps_its_running_statistics() -> None:
-    network = nn.Sequential(nn.BatchNorm1d(3).eval(), nn.BatchNorm1d(3))
-    with recorded_statistics(network) as statistics:
-        network(torch.randn(6, 3))
-    assert list(statistics) == [network[1]]
 
 
 def test_a_batch_normalisation_without_running_statistics_is_recorded_in_evaluation_too() -> None:

@@ -57,12 +57,6 @@ def piece_by_piece(objective: Objective, network: nn.Module, x: Tensor) -> tuple
     return value.item(), gradient
 
 
-def outputs_of_each_pass(network: nn.Module) -> list[Tensor]:
-    outputs: list[Tensor] = []
-    network.register_forward_hook(lambda _module, _inputs, output: outputs.append(output.detach()))
-    return outputs
-
-
 # Dropout
 
 
@@ -140,17 +134,6 @@ def test_gradient_is_that_of_one_pass_piece_by_piece(name: str, make: type[nn.Mo
     assert loss.item() == pytest.approx(value, abs=1e-12)
 
 
-@pytest.mark.parametrize("make", [dropout_network, *REMEMBERING, CountByAssignment])
-@pytest.mark.parametrize("recompute", [False, True])
-def test_every_pass_sees_the_same_outputs(make: type[nn.Module], recompute: bool) -> None:
-    network = make()
-    outputs = outputs_of_each_pass(network)
-    nb.backward(DML(), network, points(21), microbatch_size=SIZE, recompute=recompute)
-    assert len(outputs) == (9 if recompute else 6)
-    for i in range(3):
-        assert all(torch.equal(outputs[i], later) for later in outputs[i + 3 :: 3])
-
-
 @pytest.mark.parametrize("make", [*REMEMBERING, CountByAssignment])
 @pytest.mark.parametrize("marginal", ["exact", "minibatch", "running"])
 @pytest.mark.parametrize("fraction", [None, 1.0, 0.5], ids=["no-smoothness", "smoothness", "half-smoothness"])
@@ -167,12 +150,6 @@ def test_buffers_move_once_for_each_micro_batch(make: type[nn.Module], marginal:
     assert ours.keys() == theirs.keys()
     for key, buffer in ours.items():
         torch.testing.assert_close(buffer, theirs[key], rtol=0, atol=1e-12, msg=key)
-
-
-def test_batches_tracked_are_micro_batches() -> None:
-    network = batch_norm_network()
-    nb.backward(DML(), network, points(50), microbatch_size=SIZE, smoothness=Smoothness(fraction=0.5))
-    assert int(network[1].num_batches_tracked) == 8
 
 
 def test_evaluation_mode_moves_nothing_and_is_exact() -> None:

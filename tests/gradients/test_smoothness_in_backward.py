@@ -199,24 +199,6 @@ def test_dropout_that_draws_nothing_is_accepted(dropout: nn.Module) -> None:
     assert smaller == pytest.approx(small, rel=1e-3, abs=1e-12)
 
 
-def test_a_network_that_draws_is_accepted_where_nothing_is_perturbed() -> None:
-    loss = nb.backward(DML(), Drawing("noise"), points(40), smoothness=Smoothness(beta=0.0, fraction=0.5))
-    assert 0.0 < loss.item() < 0.7
-
-
-@pytest.mark.parametrize("make", [mlp, batch_norm_network, convolutional_batch_norm_network])
-def test_half_of_the_samples_estimate_the_smoothness_of_all(make: type[nn.Module]) -> None:
-    network, x = make(), points(200)
-    assert penalty(network, x, 1e-4, 0.5) == pytest.approx(penalty(network, x, 1e-4, 1.0), rel=0.5)
-
-
-def test_modules_are_left_as_they_were() -> None:
-    network, x = batch_norm_network(), points(20)
-    nb.backward(DML(), network, x, microbatch_size=7, smoothness=Smoothness(fraction=0.5))
-    assert all("forward" not in vars(module) for module in network.modules())
-    assert all(not module._forward_pre_hooks for module in network.modules())
-
-
 def test_modules_are_left_as_they_were_after_an_error() -> None:
     """The perturbed pass, which has three samples, fails."""
     network, x = batch_norm_network(), points(6)

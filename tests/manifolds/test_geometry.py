@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from paper.toys import rotate_into
 
 from neuralbayes.data import toys
 from neuralbayes.manifolds.descent import n_held_out
@@ -25,7 +26,7 @@ OPTIONS = Options(
 
 @pytest.fixture(scope="module")
 def geometry():
-    X = toys.rotate_into(toys.make_moons(600, random_state=0)[0], 100, 0)
+    X = rotate_into(toys.make_moons(600, random_state=0)[0], 100, 0)
     return Geometry(X, OPTIONS, np.random.RandomState(0))
 
 

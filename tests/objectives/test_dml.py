@@ -36,12 +36,6 @@ def test_two_states_are_the_papers_binary_objective() -> None:
     torch.testing.assert_close(ours_grad, papers_grad, rtol=0, atol=1e-12)
 
 
-def test_which_of_the_two_states_is_called_1_does_not_matter() -> None:
-    """Eq. 9 is symmetric in f_0 and f_1."""
-    p_zx = random_logits(20, 2).softmax(1)
-    assert float(equation_13(p_zx[:, 0])) == pytest.approx(float(equation_13(p_zx[:, 1])), abs=1e-12)
-
-
 @pytest.mark.parametrize("shape", [(9, 2), (9, 5), (9, 4, 2, 3)], ids=["binary", "multi", "spatial"])
 def test_loss_is_log_2_less_the_mean_divergence(shape: tuple[int, ...]) -> None:
     """Proposition 2 and Theorem 3: minimising the loss maximises 1/K sum_k JS(q_k || rest), Eq. 64."""
@@ -116,16 +110,6 @@ def test_prior_collapse_is_the_worst_that_can_be_done() -> None:
     assert float(DML()(hard(LINE > 5))) == pytest.approx(LOG2, abs=1e-12)
     assert soft_cut(30.0, 1.0) == pytest.approx(LOG2, abs=0.2)
     assert soft_cut(0.0, 1.0) < soft_cut(3.0, 1.0) < LOG2
-
-
-def test_descent_from_a_poor_cut_finds_the_gap() -> None:
-    """Theorem 2 by gradient descent: a cut that starts inside S_1 moves into the gap between the manifolds."""
-    at = torch.tensor(-1.5, dtype=torch.float64, requires_grad=True)
-    for _ in range(200):
-        logit = 4.0 * (LINE - at)
-        (slope,) = torch.autograd.grad(DML()(torch.stack([logit, torch.zeros_like(logit)], dim=1)), at)
-        at = (at - 0.5 * slope).detach().requires_grad_()
-    assert -0.5 < at.item() < 0.5
 
 
 # Masses

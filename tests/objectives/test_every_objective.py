@@ -81,13 +81,6 @@ def test_gradient_is_that_of_finite_differences(case: Case, spatial: tuple[int, 
     assert torch.autograd.gradcheck(case.objective(), (logits,))
 
 
-@every_objective
-def test_gradient_in_weighted_samples_is_that_of_finite_differences(case: Case) -> None:
-    logits = random_logits(n=4).requires_grad_()
-    weight = torch.tensor([1.0, 0.0, 2.5, 0.5], dtype=torch.float64)
-    assert torch.autograd.gradcheck(lambda x: case.objective()(x, weight), (logits,))
-
-
 # Edge cases: an empty state, a state with all samples, logits beyond the range of exp
 
 
@@ -144,17 +137,6 @@ def test_a_certain_sample_of_a_state_that_the_prior_calls_dead_stays_finite(case
     assert all(bool(torch.isfinite(g).all()) for g in grads)
 
 
-@every_float
-def test_terms_get_probabilities_strictly_inside_0_and_1(dtype: torch.dtype) -> None:
-    """Guarantee for authors of objectives: log p, log(1 - p) and 1/p are finite."""
-    prior = interior(torch.tensor([0.0, 1e-30, 0.5, 1.0], dtype=dtype))
-    posterior = interior_posterior(torch.tensor([[1e4, -1e4], [0.0, 0.0]], dtype=dtype))
-    for p in (prior, posterior):
-        assert float(p.min()) > 0.0
-        assert float(p.max()) < 1.0
-        assert 0.5 in p
-
-
 def test_the_posterior_inside_the_bounds_has_value_and_gradient_of_softmax() -> None:
     logits = random_logits(spatial=(2, 2)).requires_grad_()
     weight = torch.randn_like(logits)
@@ -192,36 +174,6 @@ def test_logits_that_are_no_numbers_are_named(case: Case, bad: float) -> None:
 def test_logits_of_a_wrong_shape_are_named(case: Case, shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="`logits` must have shape"):
         case.objective()(torch.zeros(shape))
-
-
-@every_objective
-def test_objective_has_no_parameters_to_train(case: Case) -> None:
-    assert list(case.objective().parameters()) == []
-
-
-class Unreduced(Objective):
-    def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
-        return p_zx.log()
-
-
-class UnreducedPrior(Objective):
-    def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
-        return p_zx[:, 0]
-
-    def prior_term(self, p_z: Tensor) -> Tensor:
-        return p_z
-
-
-@pytest.mark.parametrize(
-    ("objective", "message"),
-    [
-        (Unreduced(), r"`Unreduced.sample_term` must .* got \(6, 3\)"),
-        (UnreducedPrior(), r"`UnreducedPrior.prior_term` must .* got \(3,\)"),
-    ],
-)
-def test_a_term_of_a_wrong_shape_is_named_with_its_class(objective: Objective, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        objective(random_logits())
 
 
 def test_an_objective_without_sample_term_says_so() -> None:

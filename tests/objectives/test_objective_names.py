@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 import neuralbayes as nb
-from neuralbayes.objectives.description import described, named_objective
+from neuralbayes.cli.pretrain import named_objective
+from neuralbayes.objectives.base import described
 
 SOURCE = """
 from __future__ import annotations
@@ -75,15 +76,6 @@ def test_a_name_of_a_module() -> None:
 def test_what_is_no_objective_is_refused(file: str, name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         named_objective(f"{file}:{name}")
-
-
-def test_what_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"must be written as file.py:name or package.module:name, got 'mine.py'"):
-        named_objective("mine.py")
-    with pytest.raises(FileNotFoundError, match="must be in a file that exists"):
-        named_objective(f"{tmp_path / 'none.py'}:Mine")
-    with pytest.raises(ValueError, match=r"must be in a file.py or an installed module: No module named 'nosuch'"):
-        named_objective("nosuch.module:Mine")
 
 
 def test_plain_attributes_tell_objectives_apart_and_what_training_changes_does_not() -> None:

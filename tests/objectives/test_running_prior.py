@@ -19,18 +19,6 @@ def test_average_is_the_weighted_mean_of_all_batches() -> None:
         torch.testing.assert_close(average, expected, rtol=0, atol=1e-12)
 
 
-def test_without_momentum_only_the_newest_batch_counts() -> None:
-    running = RunningPrior(momentum=0.0)
-    running.update(0, torch.tensor([0.9, 0.1]))
-    assert torch.equal(running.update(0, torch.tensor([0.25, 0.75])), torch.tensor([0.25, 0.75]))
-
-
-def test_outputs_have_averages_of_their_own() -> None:
-    running = RunningPrior(momentum=0.5)
-    running.update(0, torch.tensor([1.0, 0.0]))
-    assert torch.equal(running.update(1, torch.tensor([0.0, 0.5, 0.5])), torch.tensor([0.0, 0.5, 0.5]))
-
-
 def test_update_takes_no_gradient_and_hands_out_no_handle() -> None:
     running = RunningPrior()
     average = running.update(0, torch.tensor([0.5, 0.5], requires_grad=True))
@@ -46,14 +34,6 @@ def test_a_fresh_objective_takes_the_average_of_a_trained_one() -> None:
     fresh.load_state_dict(trained.state_dict())
     for output, p_z in ((0, torch.tensor([0.6, 0.4])), (1, torch.rand(3, 2, 2))):
         assert torch.equal(fresh.running_prior.update(output, p_z), trained.running_prior.update(output, p_z))
-
-
-def test_loading_copies_the_average() -> None:
-    trained, fresh = DML(), DML()
-    trained.running_prior.update(0, torch.tensor([0.3, 0.7]))
-    fresh.load_state_dict(trained.state_dict())
-    fresh.running_prior.update(0, torch.tensor([1.0, 0.0]))
-    assert torch.equal(trained.running_prior.get_buffer("p_z_0"), torch.tensor([0.3, 0.7]))
 
 
 def test_another_shape_is_refused() -> None:

@@ -41,11 +41,6 @@ def test_what_is_kept_smooth_of_the_last_output(of: str, F: object) -> None:
     assert ours.item() == pytest.approx(2.0 * smoothness(F, x, **options).item(), rel=1e-12)
 
 
-def test_a_vector_of_logits_is_its_own_average() -> None:
-    x = random_batch(6, 3)
-    assert Smoothness(of="pooled").select(x) is x
-
-
 def test_outputs_of_the_clean_pass_are_reused() -> None:
     x, network = random_batch(6, 3, 2, 2), Two()
     calls = []
@@ -100,18 +95,6 @@ def test_bad_options_are_named(option: str, value: object) -> None:
 def test_bad_options_of_the_module_are_named(option: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"`{option}` must be .* got {value!r}"):
         Smoothness(**{option: value})
-
-
-def test_pooling_is_over_all_positions_of_a_sequence_too() -> None:
-    last = random_batch(4, 3, 5)
-    torch.testing.assert_close(Smoothness(of="pooled").select(last), last.mean(dim=2))
-    assert torch.equal(Smoothness(of="pooled").select(last[:, :, 0]), last[:, :, 0])
-
-
-@pytest.mark.parametrize("beta", [0.0, 0.5, 3.0])
-def test_any_weight_that_is_not_negative_is_taken(beta: float) -> None:
-    """R_c of the identity is 1."""
-    assert float(Smoothness(beta, of="logits")(nn.Identity(), random_batch(4, 3))) == pytest.approx(beta, abs=1e-9)
 
 
 def test_weights_of_samples_reach_the_sum() -> None:

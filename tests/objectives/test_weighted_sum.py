@@ -35,11 +35,6 @@ def test_a_mapping_counts_as_its_values() -> None:
     assert torch.equal(WeightedSum(DML())(named), WeightedSum(DML())(states))
 
 
-def test_a_single_tensor_is_one_output() -> None:
-    logits = outputs()[0]
-    assert float(WeightedSum(DML())(logits)) == pytest.approx(float(DML()(logits)), abs=1e-15)
-
-
 def test_sample_weights_reach_every_output() -> None:
     states, weight = outputs(), torch.rand(6, dtype=torch.float64)
     mean = sum(float(DML()(h, weight)) for h in states) / 3
@@ -76,22 +71,6 @@ def test_outputs_that_are_no_tensors_are_refused(junk: object) -> None:
         WeightedSum(MIM())(junk)
 
 
-def test_outputs_of_different_numbers_of_samples_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"n_samples = 8, got list of \(8, 4\), \(2, 8, 4\)"):
-        WeightedSum(MIM())([torch.zeros(8, 4), torch.zeros(2, 8, 4)])
-
-
-def test_a_number_is_no_row_of_logits_for_each_sample() -> None:
-    with pytest.raises(ValueError, match=r"`network` must return .* \*spatial\), got Tensor of \(\)"):
-        WeightedSum(MIM())(torch.tensor(1.0))
-
-
-def test_tensors_are_taken_whatever_follows_their_samples() -> None:
-    rows, numbers = torch.zeros(6, 4), torch.zeros(6)
-    assert as_list([rows, numbers])[1] is numbers
-    assert as_list(numbers, 6)[0] is numbers
-
-
 def test_what_a_network_returned_is_named_down_to_its_shapes() -> None:
     """A recurrent network returns its outputs and, in addition, its last states."""
     outputs = (torch.zeros(6, 4), (torch.zeros(1, 6, 4), None))
@@ -106,8 +85,3 @@ def test_a_sum_keeps_running_averages_of_its_own() -> None:
     trained.running_prior.update(0, torch.tensor([0.3, 0.7]))
     fresh.load_state_dict(trained.state_dict())
     assert torch.equal(fresh.running_prior.get_buffer("p_z_0"), torch.tensor([0.3, 0.7]))
-
-
-def test_a_vector_says_how_many_samples_there_are():
-    """Several outputs with one dimension each, such as energies, have as many samples as the first one."""
-    assert [len(t) for t in as_list([torch.zeros(5), torch.zeros(5)])] == [5, 5]

@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import Tensor
 
-import neuralbayes as nb
 from neuralbayes.bayes import weighted_sum
 from neuralbayes.system.autocast import widened, within_autocast, without_autocast
 
@@ -71,40 +70,6 @@ def test_half_precision_is_widened_in_containers_and_nothing_else() -> None:
 
 
 # Quantities in p(z|x) and p(z)
-
-
-@pytest.mark.parametrize(
-    "name", ["prior", "marginal_entropy", "conditional_entropy", "mutual_information", "js_divergence"]
-)
-@pytest.mark.parametrize("shape", [(40, 3), (40, 3, 2)])
-def test_the_same_number_inside_autocast(name: str, shape: tuple[int, ...]) -> None:
-    p_zx, weight = torch.randn(shape).softmax(1), torch.linspace(0.1, 1.0, 40)
-    expected = getattr(nb, name)(p_zx, sample_weight=weight)
-    with torch.autocast("cpu", torch.bfloat16):
-        assert torch.equal(getattr(nb, name)(p_zx, sample_weight=weight), expected)
-
-
-@pytest.mark.parametrize("shape", [(6, 3), (6, 3, 2, 2)])
-@pytest.mark.parametrize("last", [False, True], ids=["contiguous", "channels_last"])
-def test_weighted_sum_has_the_right_gradients(shape: tuple[int, ...], last: bool) -> None:
-    """First and second derivatives, in values and weights."""
-    weight = torch.rand(6, dtype=torch.float64, requires_grad=True)
-    values = torch.randn(shape, dtype=torch.float64)
-    if last:
-        values = values.movedim(1, -1).contiguous().movedim(-1, 1)
-    values.requires_grad_()
-    torch.testing.assert_close(weighted_sum(weight, values), torch.einsum("i,i...->...", weight, values))
-    assert torch.autograd.gradcheck(weighted_sum, (weight, values))
-    assert torch.autograd.gradgradcheck(weighted_sum, (weight, values))
-
-
-def test_weighted_sum_by_hand() -> None:
-    values = torch.tensor([[1.0, 2.0], [3.0, 5.0], [7.0, 11.0]], requires_grad=True)
-    total = weighted_sum(torch.tensor([1.0, 0.0, 2.0]), values)
-    assert total.tolist() == [15.0, 24.0]
-    total.backward(torch.tensor([1.0, 10.0]))
-    assert values.grad is not None
-    assert values.grad.tolist() == [[1.0, 10.0], [0.0, 0.0], [2.0, 20.0]]
 
 
 def test_the_backward_pass_of_a_weighted_sum_leaves_autocast_too() -> None:

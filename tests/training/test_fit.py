@@ -12,7 +12,7 @@ from torch.utils.data import TensorDataset
 
 import neuralbayes as nb
 from neuralbayes.networks.encoders import mlp
-from neuralbayes.training import Batches, Callback, StopOnNaN, cosine, train
+from neuralbayes.training import Batches, Callback, cosine
 
 X = torch.randn(61, 5, generator=torch.Generator().manual_seed(1))
 
@@ -141,38 +141,3 @@ def test_a_run_goes_on_where_it_was_stopped(marginal: Any, tmp_path: Path) -> No
     state = nb.fit(nb.MIM(), again, X, out=tmp_path, **settings)
     assert state.step == 9
     assert torch.equal(weights(again), weights(unbroken))
-
-
-def test_nan_ends_it_before_the_update() -> None:
-    module = network()
-    before = weights(module)
-    bad = X.clone()
-    bad[3] = torch.nan
-    with pytest.raises((ValueError, FloatingPointError)):
-        nb.fit(nb.MIM(), module, bad, max_epochs=1)
-    assert torch.equal(weights(module), before)
-
-
-def test_it_trains_several_outputs_and_weighted_sums() -> None:
-    class Two(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            torch.manual_seed(0)
-            self.one, self.other = nn.Linear(5, 3), nn.Linear(5, 4)
-
-        def forward(self, x: Tensor) -> dict[str, Tensor]:
-            return {"one": self.one(x), "other": self.other(x)}
-
-    objective = nb.WeightedSum([nb.MIM(), nb.DML()], weights=[1.0, 0.5])
-    by_fit, by_hand = Two(), Two()
-    nb.fit(objective, by_fit, X, max_epochs=2, batch_size=61)
-    train(
-        by_hand,
-        lambda module, batch: {"loss": nb.backward(objective, module, batch)},
-        Batches(61, 61),
-        fetch=lambda indices: X[indices],
-        optimizer=torch.optim.Adam(by_hand.parameters()),
-        max_epochs=2,
-        callbacks=[StopOnNaN()],
-    )
-    assert torch.equal(weights(by_fit), weights(by_hand))

@@ -37,13 +37,6 @@ def test_early_stopping_counts_epochs_without_improvement(options, values, expec
     assert epochs_until_stop(EarlyStopping("score", **{"patience": 2} | options), values) == expected
 
 
-def test_early_stopping_goes_on_from_its_state():
-    first, second = (EarlyStopping("score", patience=2) for _ in range(2))
-    epochs_until_stop(first, [1.0, 2.0])
-    second.load_state_dict(first.state_dict())
-    assert epochs_until_stop(second, [1.5]) == 1
-
-
 def test_early_stopping_names_what_it_can_monitor():
     with pytest.raises(ValueError, match=r"`monitor` must be one of the metrics \['score'\], got 'accuracy'"):
         epochs_until_stop(EarlyStopping("accuracy"), [1.0])
@@ -72,10 +65,3 @@ def test_a_gradient_that_is_not_finite_is_named_though_the_loss_is():
     state.network.bias.grad = torch.tensor([math.nan])
     with pytest.raises(FloatingPointError, match="the gradient of 'bias' is not finite at step 1"):
         StopOnNaN().on_gradients(state, {"loss": 0.5})
-
-
-def test_finite_numbers_pass():
-    state = make_state()
-    StopOnNaN().on_gradients(state, {"loss": 1e30})
-    state.network.bias.grad = torch.tensor([1e30])
-    StopOnNaN().on_gradients(state, {"loss": 1e30})

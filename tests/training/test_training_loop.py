@@ -100,23 +100,6 @@ def unbroken(tmp_path_factory):
     return experiment
 
 
-def test_loss_decreases():
-    torch.manual_seed(0)
-    network = nn.Linear(1, 1)
-
-    def step(network, batch):
-        loss = (network(batch) - 3 * batch - 1).square().mean()
-        loss.backward()
-        return {"loss": loss}
-
-    optimizer = torch.optim.SGD(network.parameters(), lr=0.3)
-    state = train(network, step, BATCHES, fetch=lambda i: X[i], optimizer=optimizer, max_epochs=20)
-    assert state.step == 80
-    assert state.epoch == 20
-    assert [record["step"] for record in state.history] == list(range(4, 81, 4))
-    assert state.history[-1]["loss"] < 0.01 * state.history[0]["loss"]
-
-
 def test_lines_of_metrics(unbroken):
     records = read_metrics(unbroken.options["run_dir"] / "metrics.jsonl")
     assert records == unbroken.state.history
@@ -189,14 +172,6 @@ def test_a_damaged_newest_checkpoint_costs_time_only(tmp_path, unbroken):
     assert (tmp_path / "metrics.jsonl").read_text() == unbroken.lines
 
 
-def test_damage_to_both_checkpoints_is_an_error(tmp_path):
-    Experiment(tmp_path).train(max_steps=10)
-    for path in (tmp_path / "checkpoints").iterdir():
-        path.write_bytes(b"")
-    with pytest.raises(ValueError, match=r"no checkpoint .* can be read"):
-        Experiment(tmp_path).train()
-
-
 class PoisonedAt(Experiment):
     """NaN appears in step `poisoned`, also in the statistics of batch normalisation."""
 
@@ -238,18 +213,6 @@ def test_an_error_in_a_step_leaves_a_checkpoint_of_the_one_before(tmp_path, unbr
     resumed = Experiment(tmp_path)
     resumed.train()
     assert_same_end(resumed, unbroken)
-
-
-def test_without_the_guard_nan_is_written_as_null(tmp_path):
-    PoisonedAt(tmp_path, 2).train(max_steps=3)
-    assert '"loss": null' in (tmp_path / "metrics.jsonl").read_text()
-
-
-def test_a_run_that_diverged_can_go_on_with_a_smaller_rate(tmp_path):
-    Experiment(tmp_path).train(max_steps=4, schedule=lambda progress: 1.0)
-    slower = Experiment(tmp_path)
-    slower.optimizer.param_groups[0]["lr"] = 0.001
-    assert slower.train(max_steps=8, schedule=lambda progress: 1.0).history[-1]["lr"] == 0.001
 
 
 class Score(Callback):
@@ -307,13 +270,6 @@ def test_an_evaluation_in_a_callback_does_not_leave_the_network_in_eval_mode():
 
     Experiment().train(max_steps=3, callbacks=[Evaluate()])
     assert modes == [True, True, True]
-
-
-def test_progress_is_shown_only_when_verbose(capsys):
-    Experiment().train(max_steps=2)
-    assert capsys.readouterr() == ("", "")
-    Experiment().train(max_steps=2, verbose=True)
-    assert "step 2/2  loss" in capsys.readouterr().out
 
 
 def test_a_folder_that_cannot_be_written_is_named_before_training(tmp_path):
@@ -383,12 +339,3 @@ def test_precision_that_needs_a_gradient_scaler_is_refused():
     fabric = Fabric(accelerator="cpu", devices=1, precision="64-true")
     with pytest.raises(ValueError, match="`fabric` must have precision '32-true' or 'bf16-mixed', got '64-true'"):
         Experiment().train(fabric=fabric)
-
-
-def test_a_process_group_without_a_fabric_is_refused(monkeypatch):
-    import torch.distributed as dist
-
-    monkeypatch.setattr(dist, "is_initialized", lambda: True)
-    monkeypatch.setattr(dist, "get_world_size", lambda: 3)
-    with pytest.raises(ValueError, match="`fabric` must be given in a group of 3 processes"):
-        Experiment().train()

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from neuralbayes.training import read_metrics
-from neuralbayes.training.run_folder import Means, cut_metrics, write_metrics
+from neuralbayes.training.run_folder import cut_metrics, write_metrics
 
 
 def test_lines_come_back_with_nan_for_what_json_cannot_say(tmp_path):
@@ -42,17 +42,6 @@ def test_cut_keeps_the_lines_up_to_the_step(tmp_path):
     assert path.read_text().splitlines() == lines[:2]
     write_metrics(path, {"step": 5})
     assert [record["step"] for record in read_metrics(path)] == [2, 4, 5]
-
-
-def test_a_file_that_is_not_there_has_no_lines(tmp_path):
-    assert read_metrics(tmp_path / "none.jsonl") == []
-
-
-def test_means_count_only_the_steps_that_have_a_metric():
-    means = Means()
-    means.add({"loss": 1.0})
-    means.add({"loss": 2.0, "rare": 5.0})
-    assert means.compute() == {"loss": 1.5, "rare": 5.0}
 
 
 def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path):

@@ -27,13 +27,6 @@ def test_plain_lines_where_output_is_no_terminal(capsys):
     assert lines[1].endswith("0:00:00 left")
 
 
-def test_metrics_of_one_kind_stand_together(capsys):
-    metrics = {"loss": 17.53412, "mi/relu1": 0.122149, "dead/relu1": 0.0, "mi/relu2": 0.0861, "dead/relu2": 0.25}
-    with progress(1) as display:
-        display.advance(samples=100, metrics=metrics)
-    assert capsys.readouterr().out.startswith("step 1/1  loss 17.53  mi 0.1221 0.0861  dead 0 0.25  ")
-
-
 @pytest.mark.parametrize("width", [50, 100])
 def test_a_terminal_of_any_width_shows_all_of_it(width):
     screen = io.StringIO()
@@ -46,11 +39,6 @@ def test_a_terminal_of_any_width_shows_all_of_it(width):
     assert "left" in last
     assert "loss 17.53 mi 0.1429 0.2857 0.4286 0.5714 dead 0.1429 0.2857 0.4286 0.5714" in last
     assert "samples/s" in last
-
-
-def test_lines_come_now_and_then_but_the_last_always(capsys):
-    run(interval=3600.0)
-    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == ["4/4"]
 
 
 def test_a_bar_in_a_terminal():

@@ -19,26 +19,6 @@ def unharmed():
         signal.signal(signum, handler)
 
 
-@pytest.mark.parametrize(
-    ("signum", "error", "code"), [(signal.SIGINT, KeyboardInterrupt, None), (signal.SIGTERM, SystemExit, 143)]
-)
-def test_a_signal_acts_when_the_block_ends(unharmed, signum, error, code):
-    handler = signal.getsignal(signum)
-    noted = []
-
-    def block():
-        with deferred_signals() as interrupt:
-            os.kill(os.getpid(), signum)
-            noted.append(interrupt.signum)
-
-    with pytest.raises(error) as caught:
-        block()
-    assert noted == [signum]
-    assert getattr(caught.value, "code", None) == code
-    assert unharmed == []
-    assert signal.getsignal(signum) is handler
-
-
 def test_a_second_signal_does_not_wait(unharmed):
     def block():
         with deferred_signals():
@@ -56,13 +36,6 @@ def test_handlers_come_back_after_an_error(unharmed):
     with pytest.raises(ZeroDivisionError), deferred_signals():
         raise ZeroDivisionError
     assert signal.getsignal(signal.SIGINT) is handler
-
-
-def test_an_ignored_signal_stays_ignored(unharmed):
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with deferred_signals() as interrupt:
-        os.kill(os.getpid(), signal.SIGINT)
-    assert interrupt.signum == 0
 
 
 def test_other_threads_leave_handlers_alone(unharmed):

@@ -50,7 +50,7 @@ def embed(
     state = hidden_state(layer)
     check_target(out, force=force, source=Path(data))
     from neuralbayes import write_features
-    from neuralbayes.data.path_text import path_cell
+    from neuralbayes.data.pictures import path_cell
     from neuralbayes.system.devices import torch_device
 
     encoder = load_encoder(run).to(torch_device(device))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -13,6 +13,9 @@ from neuralbayes.cli.files import check_exists
 from neuralbayes.cli.options import Device, OutFile, Quiet
 from neuralbayes.cli.runs import keep_choice, some, tell_skipped
 from neuralbayes.cli.terminal import say, say_paths, say_table
+
+if TYPE_CHECKING:
+    from neuralbayes.objectives import Objective, WeightedSum
 
 EXAMPLES = """If you interrupt a run, the same command continues it and gives the same result. Settings that have no \
 option are attributes of `nb.PretrainConfig`.
@@ -77,7 +80,6 @@ def pretrain(
     import neuralbayes
     from neuralbayes.distributed import default_fabric, rank_zero_result
     from neuralbayes.features.pretraining import PRESETS
-    from neuralbayes.objectives.description import named_objective
 
     config = replace(PRESETS[preset], **{name: value for name, value in given.items() if value is not None})
     minimised = None if objective is None else named_objective(objective)
@@ -94,6 +96,24 @@ def pretrain(
         raise KeyboardInterrupt(f"{out} keeps the progress; run the same command to continue") from None
     if not quiet:
         _show(out, data)
+
+
+def named_objective(reference: str) -> Objective | WeightedSum:
+    """The objective FILE.py:NAME or MODULE:NAME, an instance or a class without arguments. This runs its code."""
+    from neuralbayes.objectives import Objective, WeightedSum
+    from neuralbayes.system.code import named_object
+
+    found = named_object(reference, "objective")
+    if isinstance(found, type):
+        try:
+            found = found()
+        except TypeError as error:
+            raise ValueError(
+                f"`objective` must be a class that takes no arguments, or an instance, got {reference!r}: {error}"
+            ) from error
+    if not isinstance(found, Objective | WeightedSum):
+        raise ValueError(f"`objective` must be a neuralbayes.Objective, got {reference!r}, a {type(found).__name__}")
+    return found
 
 
 def _show(run: Path, data: str) -> None:

@@ -18,33 +18,24 @@ import numpy as np
 
 from neuralbayes.system.limits import free_memory
 
-SMALL, RATIO = 2**30, 100
-"""Files may unpack to `SMALL` bytes or to `RATIO` times their size. Meaningful tables compress less."""
-
-MAX_COLUMNS = 100_000
-"""Maximum number of columns. pandas takes seconds for so many, and a kilobyte for each."""
-
-BLOCK_BYTES = 2**24
-"""Bytes read at a time."""
-
-CELL_BYTES = 12
-"""Memory of a cell of a text or JSON table beside its characters."""
+SMALL, RATIO = 2**30, 100  # files may unpack to so many bytes, or times their size; meaningful tables compress less
+MAX_COLUMNS = 100_000  # pandas takes seconds for so many, and a kilobyte for each
+BLOCK_BYTES = 2**24  # read at a time
+CELL_BYTES = 12  # memory of a cell of a text or JSON table beside its characters
 
 COLUMN_BYTES = 12_000
 """Memory of a column of a text table beside its cells."""
 
 
 class Budget:
-    """The memory that a table may take.
+    """The memory that the table of file `name`, of `size` bytes, may take.
 
-    `name` is the file, for messages, and `size` its bytes. By default the limit is half of the free memory, as data
-    frames are copied, and at most the larger of `SMALL` and `RATIO` times the size.
+    Half of the free memory, as data frames are copied, and at most the larger of `SMALL` and `RATIO` times the size.
     """
 
-    def __init__(self, name: str, size: int, limit: int | None = None) -> None:
+    def __init__(self, name: str, size: int) -> None:
         free, most = free_memory(), max(SMALL, RATIO * size)
-        self.name, self.taken = name, 0
-        self.limit = limit if limit is not None else most if free is None else min(most, free // 2)
+        self.name, self.taken, self.limit = name, 0, most if free is None else min(most, free // 2)
         self.check(size)
 
     def check(self, n_bytes: int) -> None:
@@ -52,16 +43,14 @@ class Budget:
         if self.taken + n_bytes > self.limit:
             raise MemoryError(
                 f"{self.name} takes more than {self.limit / 2**30:.2g} GB of memory as a table. Use part of its rows, "
-                "or leave out columns of long text; if you trust its source, read it with a larger `max_bytes`"
+                "or leave out columns of long text; if you trust its source, pass it as a data frame of pandas"
             )
 
     def take(self, n_bytes: int) -> None:
-        """Count `n_bytes`; raises a MemoryError if that is too many."""
         self.check(n_bytes)
         self.taken += n_bytes
 
     def check_columns(self, n_columns: int) -> None:
-        """Raise a ValueError if there are too many columns."""
         if n_columns > MAX_COLUMNS:
             raise ValueError(f"{self.name} must have at most {MAX_COLUMNS} columns, got {n_columns}")
 
@@ -106,7 +95,6 @@ def declared_in_arrow(content: Any) -> int:
 
 
 def batches_within(batches: Iterable[Any], budget: Budget) -> Iterator[Any]:
-    """The record batches, as long as their cells are within the budget."""
     for batch in batches:
         budget.take(sum(map(unpacked_bytes, batch.columns)))
         yield batch

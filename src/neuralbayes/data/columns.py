@@ -19,44 +19,23 @@ UsedKind = Literal["number", "boolean", "category", "date", "text"]
 Kind = Literal["number", "boolean", "category", "date", "text", "id", "constant", "empty", "written", "ignored"]
 
 USED: tuple[UsedKind, ...] = get_args(UsedKind)
-"""Kinds of columns that are used."""
-
-LEVELS = 20
-"""Maximum number of distinct values of a category; the others are combined."""
-
-CODED, EMPTY, COUNTED = 0.95, 0.7, 0.98
-"""Least fraction of numbers in a column of numbers, of missing cells in a column that is left out, and of consecutive
-numbers in a counter of rows."""
-
-LONG_WORDS, LONG_CHARACTERS = 5.0, 40.0
-"""Mean number of words, or characters, above which distinct cells are text and not ids."""
-
-LOOKED_AT = 20_000
-"""Number of evenly spaced rows to inspect."""
-
+LEVELS = 20  # most distinct values of a category; the others are combined
+NUMERIC, EMPTY, COUNTED = 0.95, 0.7, 0.98  # least share of numbers, of missing cells, of consecutive numbers in an id
+LONG_WORDS, LONG_CHARACTERS = 5.0, 40.0  # mean number above which distinct cells are text and not ids
+LOOKED_AT = 20_000  # rows, evenly spaced
 CODES = re.compile("ids?|uuid|codes?|zip|zipcode|postcode|postal|plz|phone|ssn|isbn|ean", re.IGNORECASE)
-"""Words in a column name that mark its integers as ids or codes."""
+MOST_VALUES, REPEATS = 20, 5  # a column has few values if it has at most so many, each in so many rows on average
+ISO, TRIED = "ISO8601", 50  # the format of dates such as 2024-02-29; number of cells that must match a format
 
-MOST_VALUES, REPEATS = 20, 5
-"""A column has few values if it has at most so many, each in so many rows on average."""
-
+# Reason for a column that is only partly discrete, such as amounts that are often 0; the minimum fraction of rows of
+# such a value, and its minimum ratio to an ordinary value.
 ATOM, ATOM_SHARE, ATOM_RATIO = "mostly one value", 0.1, 20.0
-"""Reason for a column that is only partly discrete, such as amounts that are often 0; the minimum fraction of rows of
-such a value, and its minimum ratio to an ordinary value."""
 
-ISO, TRIED = "ISO8601", 50
-"""Format of dates such as 2024-02-29 in pandas notation, and number of cells that must match a format."""
-
+# Columns beside the features f_0, f_1, ... of images; those of a clustering; their suffix where the name is taken.
 INDEX, PATH, LABEL, CLASS, FEATURE = "index", "path", "label", "class", "f"
-"""Columns beside the features f_0, f_1, ... of images."""
+CLUSTERING, TAKEN = ("cluster", "name", "probability", "typicality"), " (neuralbayes)"
 
-CLUSTER, NAME, PROBABILITY, TYPICALITY = "cluster", "name", "probability", "typicality"
-"""Columns of a clustering; where a table has one of these already, that of this library ends in `TAKEN`."""
-
-TAKEN = " (neuralbayes)"
-
-MARK = "neuralbayes"
-"""Attribute of a data frame with the columns that this library wrote: a list for each command."""
+MARK = "neuralbayes"  # attribute of a data frame with the columns that this library wrote: a list for each command
 
 
 @dataclass(frozen=True)
@@ -99,8 +78,7 @@ def recognize(frame: pd.DataFrame, kinds: Mapping[str, str] | None = None) -> li
         label, values = str(name), some[name]
         missing = float(as_missing(values).mean()) if len(values) else 0.0
         if label in kinds:
-            said = kinds[label]
-            kind, reason = ("ignored", "not chosen") if said == "ignore" else (said, "as chosen")
+            kind, reason = ("ignored", "not chosen") if kinds[label] == "ignore" else (kinds[label], "as chosen")
         elif label in written:
             kind, reason = "written", written[label]
         elif label in features:
@@ -113,8 +91,8 @@ def recognize(frame: pd.DataFrame, kinds: Mapping[str, str] | None = None) -> li
 
 def _check_kinds(frame: pd.DataFrame, kinds: Mapping[str, str] | None) -> dict[str, str]:
     there = [str(name) for name in frame]
-    repeated = next((name for name in there if there.count(name) > 1), None) if len(set(there)) < len(there) else None
-    if repeated is not None:
+    if len(set(there)) < len(there):
+        repeated = next(name for name in there if there.count(name) > 1)
         raise ValueError(f"column names must differ, got more than one {repeated!r}; rename one of them")
     for name, kind in (kinds or {}).items():
         if name not in there:
@@ -135,7 +113,9 @@ def _kind(name: str, values: pd.Series[Any], missing: float) -> tuple[str, str]:
     if present.dtype.kind == "M":
         return ("date", "dates") if present.nunique() > 1 else ("constant", f"always {present.iloc[0]}")
     numbers, n_numbers = as_numbers(present)
-    if present.dtype.kind != "b" and n_numbers >= CODED * len(present) and not _coded(present):
+    few = () if present.dtype.kind in "iufb" else present.head(1000)
+    coded = any(isinstance(cell, str) and re.fullmatch(r"\s*0\d+\s*", cell) for cell in few)  # as postal codes
+    if present.dtype.kind != "b" and n_numbers >= NUMERIC * len(present) and not coded:
         return _kind_of_numbers(name, numbers[np.isfinite(numbers)], stored=present.dtype.kind == "O")
     if present.dtype.kind == "c":
         return "ignored", "complex numbers"
@@ -188,37 +168,14 @@ def _kind_of_words(name: str, words: pd.Series[Any], *, categorical: bool) -> tu
     return "category", f"{distinct:,} values" + (f", the {LEVELS} most common used" if distinct > LEVELS else "")
 
 
-def _coded(present: pd.Series[Any]) -> bool:
-    """Whether cells are digits with leading zeros, as in postal codes."""
-    cells = () if present.dtype.kind in "iufb" else present.head(1000)
-    return any(isinstance(cell, str) and re.fullmatch(r"\s*0\d+\s*", cell) for cell in cells)
-
-
 def named_as_code(name: str) -> bool:
-    """Whether the name of a column marks its numbers as ids or codes.
-
-    Examples
-    --------
-    >>> [named_as_code(name) for name in ("customer_id", "CustomerID", "Zip Code", "width", "paid")]
-    [True, True, True, False, False]
-    """
+    """Whether the name of a column marks its numbers as ids or codes."""
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
     return any(map(CODES.fullmatch, words))
 
 
 def why_not_continuous(values: Array) -> str | None:
-    """Why gaps between the values of a column carry no information, so that rows cannot be disjoint along it.
-
-    `values` (n_rows,) are finite and in row order. The reason is "constant", "two values", "few values", "mostly one
-    value" or "counts the rows"; None if gaps may mean something.
-
-    Examples
-    --------
-    >>> why_not_continuous(np.array([0.0, 1.0] * 10))
-    'two values'
-    >>> why_not_continuous(np.linspace(0.0, 1.0, 20) ** 2) is None
-    True
-    """
+    """Why gaps between values (n_rows,), finite and in row order, cannot separate rows; None if they can."""
     distinct, counts = np.unique(values, return_counts=True)
     n = len(values)
     if len(distinct) == 1:
@@ -249,13 +206,7 @@ def is_whole(X: Array) -> NDArray[np.bool_]:
 
 
 def rounding(X: Array) -> NDArray[np.float64]:
-    """Rounding step of each column, 0 if most values differ: (n_rows, n_columns) -> (n_columns,).
-
-    Examples
-    --------
-    >>> rounding(np.column_stack([[1, 2, 2, 3, 3, 4, 9, 9, 9, 9], np.linspace(0.0, 1.0, 10)]))
-    array([1., 0.])
-    """
+    """Rounding step of each column, 0 if most values differ: (n_rows, n_columns) -> (n_columns,)."""
     steps = np.zeros(X.shape[1])
     for j in np.flatnonzero(_repeats(X)):
         distinct = np.unique(X[:, j])
@@ -280,14 +231,7 @@ def as_missing(values: pd.Series[Any]) -> NDArray[np.bool_]:
 
 
 def as_numbers(values: pd.Series[Any]) -> tuple[NDArray[np.float64], int]:
-    """The cells as numbers, with NaN for other or infinite cells, and the number of numeric cells.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> as_numbers(pd.Series(["1", " 2.5 ", "many"]))
-    (array([1. , 2.5, nan]), 2)
-    """
+    """The cells as numbers, with NaN for other or infinite cells, and the number of numeric cells."""
     import pandas
 
     if values.dtype.kind == "m":  # a duration in seconds
@@ -305,14 +249,7 @@ def as_numbers(values: pd.Series[Any]) -> tuple[NDArray[np.float64], int]:
 
 
 def as_words(values: pd.Series[Any]) -> pd.Series[Any]:
-    """The cells as stripped text, with None for empty cells, independent of their type.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> [as_words(pd.Series(cells)).tolist() for cells in ([1, 2], [1.0, None], [" a", ""], [True, False])]
-    [['1', '2'], ['1', None], ['a', None], ['true', 'false']]
-    """
+    """The cells as stripped text, with None for empty cells, independent of their type."""
     unhashable = (list, dict, set, np.ndarray)
     cells = values.astype(object)
     if any(isinstance(cell, unhashable) for cell in cells):
@@ -345,16 +282,7 @@ def as_dates(values: pd.Series[Any], date_format: str | None) -> NDArray[np.date
 
 
 def date_format(words: pd.Series[Any]) -> str | None:
-    """The date format of text cells for :func:`pandas.to_datetime`; None if they are not dates.
-
-    If day and month are ambiguous, the month comes first.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> date_format(pd.Series(["31/01/2024", "01/02/2024"])), date_format(pd.Series(["may", "june"]))
-    ('%d/%m/%Y', None)
-    """
+    """The format of text cells for :func:`pandas.to_datetime`, with the month first in doubt; None if there is none."""
     import pandas
     from pandas.tseries.api import guess_datetime_format
 
@@ -379,15 +307,7 @@ def is_frame(X: Any) -> bool:
 
 
 def as_frame(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
-    """Convert `X` to a pandas data frame.
-
-    Columns of an array-like of shape (n_samples, n_features) get `names`, by default x0, x1, ...
-
-    Examples
-    --------
-    >>> as_frame([[1.0, 2.0]]).columns.tolist()
-    ['x0', 'x1']
-    """
+    """Convert `X` to a pandas data frame. Columns of an array get `names`, by default x0, x1, ..."""
     import pandas
 
     if isinstance(X, pandas.DataFrame):
@@ -404,15 +324,7 @@ def as_frame(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
 
 
 def marked(attributes: Mapping[Any, Any], command: str, names: Iterable[str]) -> dict[Any, Any]:
-    """`attrs` of a data frame that mark the columns `names` as written by `command`, in addition to existing marks.
-
-    pandas keeps them in Parquet files.
-
-    Examples
-    --------
-    >>> marked({"unit": "cm"}, "cluster", ["name"])
-    {'unit': 'cm', 'neuralbayes': {'cluster': ['name']}}
-    """
+    """`attrs` of a data frame, kept in Parquet files, that mark the columns `names` as written by `command`."""
     marks = _marks(attributes)
     marks[command] = list(dict.fromkeys([*marks.get(command, []), *names]))
     return {**attributes, MARK: marks}
@@ -421,30 +333,19 @@ def marked(attributes: Mapping[Any, Any], command: str, names: Iterable[str]) ->
 def _marks(attributes: Mapping[Any, Any]) -> dict[str, list[str]]:
     """The marks in the attributes of a data frame; anything else is passed over."""
     marks = attributes.get(MARK)
-    lists = marks.items() if isinstance(marks, dict) else ()
-    return {
-        str(key): [name for name in names if isinstance(name, str)] for key, names in lists if isinstance(names, list)
-    }
+    lists = {key: names for key, names in marks.items() if isinstance(names, list)} if isinstance(marks, dict) else {}
+    return {str(key): [name for name in names if isinstance(name, str)] for key, names in lists.items()}
 
 
 def written_columns(frame: pd.DataFrame) -> dict[str, str]:
-    """The columns that this library wrote and that are not features, with reasons: by their marks or their names.
-
-    Used as features, they would only reproduce what is already known.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"kg": [1.7, 1.8], "cluster": [0, 1], "name": ["a", "b"], "probability": [0.9, 0.8]})
-    >>> written_columns(frame)
-    {'cluster': 'written by neuralbayes cluster, not a feature', 'name': ..., 'probability': ...}
-    """
+    """The columns that this library wrote and that are not features, with reasons: by their marks or their names."""
     there = [str(name) for name in frame]
     found = {name: command for command, names in _marks(frame.attrs).items() for name in names}
     if feature_columns(frame):
         found |= dict.fromkeys((INDEX, PATH, LABEL, CLASS), "embed")
-    own = [f"{name}{TAKEN}" if f"{name}{TAKEN}" in there else name for name in (CLUSTER, NAME, PROBABILITY, TYPICALITY)]
-    if {*own[:3]} <= {*there} and _are_probabilities(frame[own[2]]):
+    own = [f"{name}{TAKEN}" if f"{name}{TAKEN}" in there else name for name in CLUSTERING]
+    values = frame[own[2]] if {*own[:3]} <= {*there} else None
+    if values is not None and values.dtype.kind in "iuf" and values.between(0.0, 1.0).all():
         found |= dict.fromkeys(own, "cluster")
         # Only in tables of images; elsewhere "index" may be an ordinary column.
         if INDEX in there and (PATH in there or {*there} <= {INDEX, CLASS, *own}):
@@ -456,7 +357,3 @@ def feature_columns(frame: pd.DataFrame) -> set[str]:
     """The columns f_0, f_1, ... of a table of features of images; none of other tables."""
     names = {str(name) for name in frame if re.fullmatch(rf"{FEATURE}_\d+", str(name))}
     return names if {f"{FEATURE}_0", f"{FEATURE}_1"} <= names else set()
-
-
-def _are_probabilities(values: pd.Series[Any]) -> bool:
-    return values.dtype.kind in "iuf" and bool(values.between(0.0, 1.0).all())

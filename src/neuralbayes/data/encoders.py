@@ -1,7 +1,4 @@
-"""Convert the cells of a column to numbers. Each kind of column has an encoder with a plain state.
-
-Every column has about the weight of a standardised number, whatever its kind.
-"""
+"""Convert the cells of a column to numbers, so that it has about the weight of a standardised number."""
 
 from __future__ import annotations
 
@@ -20,28 +17,18 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Odd = NDArray[np.bool_]
 
-BOOLEAN_WIDTH = 2.0
-"""Distance between two equally frequent values, in units of their standard deviation."""
+# In units of a standard deviation
+BOOLEAN_WIDTH = 2.0  # distance between two equally frequent values
+WIDEST = 2.5  # maximum distance between two categories, as a rare one would otherwise outweigh all other columns
+SQUASH = 4.0  # maximum distance from the median: outliers are pulled in smoothly towards it
+QUARTILES = 1.349  # distance between the quartiles of a Gaussian
 
-WIDEST = 2.5
-"""Maximum distance between two categories. Without it, a rare category would outweigh all other columns."""
+MANY_PERIODS = 30
+"""Number of years, or days, between the first and the last date from which on the time of year, or day, counts."""
 
-SQUASH = 4.0
-"""Maximum distance from the median: outliers are pulled in smoothly towards it."""
-
-QUARTILES = 1.349
-"""Distance between the quartiles of a Gaussian, in units of its standard deviation."""
-
-YEAR, WEEK, DAY = 365.2425 * 86400.0, 7 * 86400.0, 86400.0
-
-N_HASHES = 4096
-"""Number of hash buckets for the n-grams of text."""
-
-N_PARTS, MOST_PARTS = 10, 100
-"""Number of components of text next to other columns, and if it is the only column."""
-
-FIT_ROWS = 20_000
-"""Number of evenly spaced texts for learning the components."""
+N_HASHES = 4096  # buckets for the n-grams of text
+N_PARTS, MOST_PARTS = 10, 100  # components of text next to other columns, and if it is the only column
+FIT_ROWS = 20_000  # evenly spaced texts for learning the components
 
 
 @dataclass(frozen=True)
@@ -55,10 +42,7 @@ class Encoder:
         return [column]
 
     def transform(self, values: pd.Series[Any]) -> tuple[Array, Odd]:
-        """The cells as numbers (n_rows, n_parts), NaN for missing ones, and a mask (n_rows,) of unexpected cells.
-
-        Unexpected are unseen categories, or text instead of numbers.
-        """
+        """Numbers (n_rows, n_parts), NaN for missing cells, and a mask (n_rows,) of cells that do not belong here."""
         raise NotImplementedError
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -73,17 +57,13 @@ class Encoder:
         return values
 
     def complaint(self, column: str, n_odd: int, odd: str) -> str:
-        """A message about unexpected cells."""
         cells = f"{n_odd:,} cells are not a {self.kind}, such as {odd}" if n_odd > 1 else f"{odd} is not a {self.kind}"
         return f"Column {column!r}: {cells}; counted as missing."
 
 
 @dataclass(frozen=True)
 class NumberEncoder(Encoder):
-    """Numbers, centred at their median, with outliers pulled in smoothly, divided by their standard deviation.
-
-    Center 0 and scale 0 mean that numbers are not changed.
-    """
+    """Numbers less their median, with outliers pulled in, in units of their deviation; as they are if `scale` is 0."""
 
     kind: ClassVar[str] = "number"
     center: float
@@ -91,8 +71,7 @@ class NumberEncoder(Encoder):
     spread: float
 
     @classmethod
-    def fit(cls, values: pd.Series[Any], standardize: bool = True) -> Self:
-        """Measure the median and the quartiles."""
+    def fit(cls, values: pd.Series[Any], standardize: bool) -> Self:
         numbers, _ = as_numbers(values)
         numbers = numbers[np.isfinite(numbers)]
         if not standardize or not len(numbers):
@@ -122,8 +101,7 @@ class NumberEncoder(Encoder):
 class CategoryEncoder(Encoder):
     """One column for each of the most common values and one for all others; a single column for two values.
 
-    All values have the same distance from each other, chosen so that the column has the variance of a standardised
-    number, up to a limit.
+    All are equally far apart, so that the column has the variance of a standardised number unless a value is rare.
     """
 
     kind: ClassVar[str] = "category"
@@ -133,7 +111,6 @@ class CategoryEncoder(Encoder):
 
     @classmethod
     def fit(cls, values: pd.Series[Any], unit: float) -> Self:
-        """Find the most common values; `unit` is the length of one standard deviation."""
         counts = as_words(values).value_counts()
         ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
         share = np.array([count for _, count in ordered[:LEVELS]] + [sum(count for _, count in ordered[LEVELS:])])
@@ -147,13 +124,12 @@ class CategoryEncoder(Encoder):
 
     def transform(self, values: pd.Series[Any]) -> tuple[Array, Odd]:
         words = as_words(values)
-        n_parts = len(self.levels) + self.other
         place = np.array(words.map({level: i for i, level in enumerate(self.levels)}), dtype=np.float64)
         missing = np.array(words.isna(), dtype=bool)
         odd = np.isnan(place) & ~missing
         if self.other:
             place[odd] = len(self.levels)
-        one_hot = (place[:, None] == np.arange(n_parts)) * (self.width / np.sqrt(2.0))
+        one_hot = (place[:, None] == np.arange(len(self.levels) + self.other)) * (self.width / np.sqrt(2.0))
         if self._binary:  # the same distance in one column, with unseen values halfway between the two
             one_hot = np.where(odd, 0.5, place == 0.0)[:, None] * self.width
         one_hot[missing] = np.nan
@@ -184,56 +160,57 @@ class CategoryEncoder(Encoder):
 
 
 class BooleanEncoder(CategoryEncoder):
-    """Two values: one column."""
-
     kind = "boolean"
 
 
 @dataclass(frozen=True)
 class DateEncoder(Encoder):
-    """Time in units of its standard deviation, and the time of year, week and day if they vary."""
+    """Time in units of its standard deviation and, over many of them, the time of day and of the year.
+
+    A cycle begins where it has the fewest rows. As sine and cosine, and for few cycles, it would be a ring or a helix,
+    which has valleys wherever one looks through it, although the dates have none.
+    """
 
     kind: ClassVar[str] = "date"
     date_format: str | None
     center: float
     scale: float
-    cycles: list[str]
+    cycles: dict[str, float]  # the phase at which each begins, in [0, 1)
     unit: float
 
-    PERIODS: ClassVar[dict[str, float]] = {"time of year": YEAR, "day of week": WEEK, "time of day": DAY}
+    PERIODS: ClassVar[dict[str, float]] = {"time of year": 365.2425 * 86400.0, "time of day": 86400.0}
 
     @classmethod
     def fit(cls, values: pd.Series[Any], unit: float) -> Self:
-        """Find the format and the varying parts; `unit` is the length of one standard deviation."""
         found = None if values.dtype.kind == "M" else date_format(as_words(values))
         seconds = _seconds(as_dates(values, found))
         seconds = seconds[np.isfinite(seconds)]
         if not len(seconds):
-            return cls(found, 0.0, 1.0, [], unit)
-        span = seconds.max() - seconds.min()
-        cycles = ["time of year"] if span > YEAR and _around(seconds, YEAR) else []
-        if np.unique(seconds % DAY).size > 1:  # for events; the weekday of a birthday does not matter
-            cycles += ["day of week"] if span > 2 * WEEK and _around(seconds, WEEK) else []
-            cycles += ["time of day"]
+            return cls(found, 0.0, 1.0, {}, unit)
+        cycles = {}
+        for cycle, period in cls.PERIODS.items():
+            phases = np.sort(seconds / period % 1.0)
+            if np.ptp(seconds) >= MANY_PERIODS * period and phases[-1] > phases[0]:
+                steps = np.diff(np.append(phases, phases[0] + 1.0))
+                cycles[cycle] = float((phases + 0.5 * steps)[steps.argmax()] % 1.0)
         return cls(found, float(seconds.mean()), float(seconds.std()) or 1.0, cycles, unit)
 
     def names(self, column: str) -> list[str]:
-        return [column, *(f"{column}, {part} of {cycle}" for cycle in self.cycles for part in ("sine", "cosine"))]
+        return [column, *(f"{column}, {cycle}" for cycle in self.cycles)]
 
     def transform(self, values: pd.Series[Any]) -> tuple[Array, Odd]:
         seconds = _seconds(as_dates(values, self.date_format))
         parts = [(seconds - self.center) / self.scale]
-        for cycle in self.cycles:
-            angle = 2.0 * np.pi * (seconds + (3 * DAY if cycle == "day of week" else 0.0)) / self.PERIODS[cycle]
-            parts += [np.sin(angle), np.cos(angle)]
-        weight = self.unit / np.sqrt(1.0 + len(self.cycles))
+        for cycle, start in self.cycles.items():  # a uniform phase has a standard deviation of 1 / sqrt(12)
+            parts.append(np.sqrt(12.0) * ((seconds / self.PERIODS[cycle] - start) % 1.0 - 0.5))
+        weight = self.unit / np.sqrt(len(parts))
         return weight * np.column_stack(parts), np.isnan(seconds) & ~as_missing(values)
 
     def check(self) -> None:
         _check_numbers("scale", [self.center, self.scale, self.unit])
-        cycles = isinstance(self.cycles, list) and all(cycle in self.PERIODS for cycle in self.cycles)
-        if not cycles or len(set(self.cycles)) < len(self.cycles) or self.scale <= 0.0:
-            raise ValueError("'cycles' must be of a year, a week or a day, and 'scale' positive")
+        if not isinstance(self.cycles, dict) or not self.cycles.keys() <= self.PERIODS.keys() or self.scale <= 0.0:
+            raise ValueError("'cycles' must be of a year or a day, and 'scale' positive")
+        _check_numbers("cycles", list(self.cycles.values()))
         if not isinstance(self.date_format, str | None) or len(self.date_format or "") > 100:
             raise ValueError("'date_format' must be a short text")
 
@@ -248,8 +225,7 @@ class TextEncoder(Encoder):
     center: NDArray[np.float32]  # (n_parts,)
 
     @classmethod
-    def fit(cls, values: pd.Series[Any], unit: float, n_parts: int = N_PARTS) -> Self:
-        """Learn at most `n_parts` components; `unit` is their joint standard deviation."""
+    def fit(cls, values: pd.Series[Any], unit: float, n_parts: int) -> Self:
         from sklearn.decomposition import TruncatedSVD
 
         words = as_words(values).dropna()
@@ -296,10 +272,7 @@ ENCODERS: dict[str, type[Encoder]] = {
 
 
 def fit_encoder(column: Column, values: pd.Series[Any], *, unit: float, standardize: bool, alone: bool) -> Encoder:
-    """Learn to convert the cells of a column to numbers; raises a ValueError if they are not of its kind.
-
-    `unit` is the length of one standard deviation. Text gets more components if it is `alone`.
-    """
+    """Learn to convert the cells of a column to numbers, in `unit` per standard deviation, or raise a ValueError."""
     if column.kind == "number":
         encoder: Encoder = NumberEncoder.fit(values, standardize)
     elif column.kind == "text":
@@ -327,10 +300,8 @@ def restored_encoder(saved: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> 
 def _counts(words: pd.Series[Any]) -> csr_matrix:
     from sklearn.feature_extraction.text import HashingVectorizer
 
-    hashing = HashingVectorizer(
-        analyzer="char_wb", ngram_range=(3, 4), n_features=N_HASHES, norm=None, alternate_sign=False
-    )
-    counts: csr_matrix = hashing.transform(words)
+    how = {"analyzer": "char_wb", "ngram_range": (3, 4), "norm": None, "alternate_sign": False}
+    counts: csr_matrix = HashingVectorizer(n_features=N_HASHES, **how).transform(words)
     return counts
 
 
@@ -342,11 +313,6 @@ def _normalized(counts: csr_matrix, weights: NDArray[Any]) -> csr_matrix:
     weighted.data = np.log1p(weighted.data) * weights[weighted.indices]
     rows: csr_matrix = normalize(weighted, copy=False)
     return rows
-
-
-def _around(seconds: Array, period: float) -> bool:
-    """Whether times are spread over the whole period."""
-    return bool(np.abs(np.exp(2j * np.pi * seconds / period).mean()) < 0.8)
 
 
 def _seconds(dates: NDArray[np.datetime64]) -> Array:

@@ -11,20 +11,11 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-MOST_COLUMNS = 128
-"""Maximum number of columns for the covariance. With more, missing cells get the mean."""
-
-N_STEPS = 8
-"""Steps of the expectation-maximisation algorithm."""
-
-FIT_ROWS, FIT_PRODUCTS = 4000, 5e8
-"""Maximum number of rows for the covariance, evenly spaced, and of multiplications in a step."""
-
-RIDGE = 0.05
-"""Shrinkage of the covariance towards its diagonal."""
-
-BLOCK_ELEMENTS = 2**22
-"""Elements of the matrices inverted at a time."""
+MOST_COLUMNS = 128  # for the covariance; with more, missing cells get the mean
+N_STEPS = 8  # of expectation maximisation
+FIT_ROWS, FIT_PRODUCTS = 4000, 5e8  # maximum number of evenly spaced rows, and of multiplications in a step
+RIDGE = 0.05  # shrinkage of the covariance towards its diagonal
+BLOCK_ELEMENTS = 2**22  # of the matrices inverted at a time
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,6 @@ from PIL import Image
 
 from neuralbayes.data.arrays import array_shapes, open_array
 from neuralbayes.data.named import SETS, is_name, load
-from neuralbayes.data.path_text import readable
 from neuralbayes.data.pictures import (
     IN_WORDS,
     Interpolation,
@@ -24,6 +23,7 @@ from neuralbayes.data.pictures import (
     Skipped,
     find_pictures,
     picture_header,
+    readable,
 )
 from neuralbayes.data.progress import watched
 from neuralbayes.data.sources import (
@@ -42,17 +42,15 @@ from neuralbayes.system.limits import free_memory
 
 __all__ = ["ImageSource", "Images", "as_source", "holds_images", "images_given", "load_images"]
 
-SPLITS = ("train", "test", "unlabeled")
-SPLIT_FOLDERS = {
+# Sub-folders that are parts of a data set, not classes.
+SPLITS = {
     "train": ("train", "training"),
     "test": ("test", "val", "valid", "validation"),
     "unlabeled": ("unlabeled",),
 }
-"""Sub-folders that are parts of a data set, not classes."""
 
 IMAGE_KEYS = ("", "images", "x", "X", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "target", "targets")
-
 KEPT_BYTES = 2**29  # of decoded images, where the free memory is unknown
 
 
@@ -65,9 +63,7 @@ class Images:
     name : str
         The name of the data set, or the path.
     split : str
-        Part of the data set.
     source : ImageSource
-        The images: ``len(source)``, ``source.shape``, ``source.read(indices)``.
     labels : ndarray of int64 and shape (n,), or None
     class_names : tuple of str, or None
     skipped : list of (Path, str)
@@ -99,7 +95,7 @@ class Images:
         return len(self.source)
 
     def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
-        """Images at `indices` in uint8, shape (m, H, W, C)."""
+        """The images at `indices` as uint8 of shape (m, H, W, C)."""
         return self.source.read(indices)
 
     def take(self, rows: ArrayLike) -> Images:
@@ -142,11 +138,6 @@ def load_images(
     progress : bool, default=True
         Show a progress bar if reading takes longer than two seconds.
 
-    Returns
-    -------
-    Images
-        ``len(images)``, ``images.shape``, ``images.read(indices)``, ``images.labels``.
-
     Examples
     --------
     >>> import neuralbayes as nb
@@ -164,7 +155,12 @@ def load_images(
     if sides is not None and not (len(sides) == 2 and min(sides) >= 1 and max(sides) <= 4096):
         raise ValueError(f"`size` must be an integer from 1 to 4096 or two of them (H, W), got {size!r}")
     if isinstance(data, str) and is_name(data):
-        images = _named(data, split, progress)
+        known = load(data, progress=progress)
+        part = getattr(known, split)
+        if part is None:
+            raise ValueError(f"`split` must be train or test for {known.name}, got {split!r}")
+        class_names = None if part.labels is None else known.class_names
+        images = Images(known.name, split, ArraySource(part.images, channels_first=False), part.labels, class_names)
     elif isinstance(data, str | Path):
         path = Path(data).expanduser()
         if path.is_dir():
@@ -173,9 +169,9 @@ def load_images(
     elif split != "train":
         raise ValueError(f"`split` must be 'train' unless `data` is a name, a folder or a file, got {split!r}")
     elif isinstance(data, list | tuple) and data and isinstance(data[0], str | Path):
-        other = next((path for path in data if not isinstance(path, str | Path)), None)
-        if other is not None:
-            raise TypeError(f"`data` must contain only paths if it starts with one, got {type(other).__name__}")
+        for other in data:
+            if not isinstance(other, str | Path):
+                raise TypeError(f"`data` must contain only paths if it starts with one, got {type(other).__name__}")
         paths = [Path(path).expanduser() for path in data]
         files, _ = _decode_files(paths, sides, channels, interpolation, progress, strict=True)
         return Images("pictures", split, files)
@@ -183,8 +179,7 @@ def load_images(
         source = as_source(data)
         images = source if isinstance(source, Images) else Images("images", split, source)
     shape = (*(sides or images.shape[:2]), channels or images.shape[2])
-    as_it_is = not isinstance(interpolation, NetworkResizing) or interpolation.scaled == shape[:2]
-    if shape == images.shape and as_it_is:
+    if shape == images.shape and getattr(interpolation, "scaled", shape[:2]) == shape[:2]:
         return images
     return replace(images, source=resized(images, shape, interpolation))
 
@@ -192,22 +187,8 @@ def load_images(
 def images_given(X: Any, shape: Sequence[int] | None = None) -> ImageSource | None:
     """`X` as a source of images; None for anything else, such as rows.
 
-    Parameters
-    ----------
-    X : object
-        What :func:`neuralbayes.load_images` takes. Data sets are those of PyTorch or Hugging Face, whose items are
-        images or start with one, or their loaders.
-    shape : tuple (H, W, C), optional
-        Required shape, such as that of the fitted images. Picture files and PIL images are resized to it.
-
-    Examples
-    --------
-    >>> from PIL import Image
-    >>> pictures = [Image.new("L", (12, 8)) for _ in range(5)]
-    >>> images_given(pictures).shape, images_given(pictures, (16, 16, 3)).shape
-    ((8, 12, 1), (16, 16, 3))
-    >>> images_given([[0.5, 1.0], [2.0, 3.0]]) is None  # rows
-    True
+    Data sets are those of PyTorch or Hugging Face, whose items are images or start with one, or their loaders. Picture
+    files and PIL images are resized to `shape` (H, W, C), such as that of the fitted images.
     """
     if isinstance(X, ImageSource):
         return X
@@ -223,15 +204,18 @@ def images_given(X: Any, shape: Sequence[int] | None = None) -> ImageSource | No
         return DatasetSource(X, shape) if are_images and getattr(X[0], "ndim", 2) > 1 else None
     if hasattr(X, "dataset") and hasattr(X, "batch_size"):  # a DataLoader: ignore its order and batches
         X = X.dataset
-    return DatasetSource(X, shape) if _is_data_set(X) else None
+    bases = {f"{base.__module__}.{base.__qualname__}" for base in type(X).__mro__}  # without importing them
+    of_torch = "torch.utils.data.dataset.Dataset" in bases and hasattr(X, "__len__")
+    of_hugging_face = any(base.startswith("datasets.") for base in bases) and hasattr(X, "column_names")
+    return DatasetSource(X, shape) if of_torch or of_hugging_face else None
 
 
 def as_source(images: Any) -> ImageSource:
     """Convert images in any form to a source; raises TypeError for anything else."""
     found = images_given(images)
+    if found is None and isinstance(images, np.ndarray):
+        return ArraySource(images)  # raises: rows
     if found is None:
-        if isinstance(images, np.ndarray):
-            return ArraySource(images)  # raises: rows
         raise TypeError(
             "`images` must be a folder, paths, PIL images, arrays, tensors, a data set, or have shape, len() and "
             f"read(), got {type(images).__name__}"
@@ -240,14 +224,7 @@ def as_source(images: Any) -> ImageSource:
 
 
 def holds_images(data: str | Path) -> bool:
-    """Whether :func:`load_images` can read `data`: a named data set, a folder, or a file of arrays of images.
-
-    Examples
-    --------
-    >>> holds_images("mnist"), holds_images("table.csv")
-    (True, False)
-    """
-
+    """Whether :func:`load_images` can read `data`: a named data set, a folder, or a file of arrays of images."""
     path = Path(data).expanduser()
     if is_name(str(data)) or path.is_dir():
         return True
@@ -258,15 +235,6 @@ def holds_images(data: str | Path) -> bool:
         return any(len(shape) in (3, 4) for key, shape in array_shapes(path).items() if key in keys)
     except ValueError:  # damaged: the reader reports it
         return False
-
-
-def _named(name: str, split: str, progress: bool) -> Images:
-    data = load(name, progress=progress)
-    part = getattr(data, split)
-    if part is None:
-        raise ValueError(f"`split` must be train or test for {data.name}, got {split!r}")
-    class_names = None if part.labels is None else data.class_names
-    return Images(data.name, split, ArraySource(part.images, channels_first=False), part.labels, class_names)
 
 
 def _array_file(path: Path, split: str) -> Images:
@@ -307,8 +275,13 @@ def _folder(
     interpolation: Interpolation | NetworkResizing,
     progress: bool,
 ) -> Images:
-
-    folder = _split_folder(path, split)
+    parts = {
+        name: next((path / folder for folder in folders if (path / folder).is_dir()), None)
+        for name, folders in SPLITS.items()
+    }
+    # Both are required: a single folder called train may be a class. Unsplit pictures are all "train".
+    is_split = parts["train"] is not None and (parts["test"] is not None or parts["unlabeled"] is not None)
+    folder = parts[split] if is_split else (path if split == "train" else None)
     if folder is None:
         raise ValueError(f"{path} has no split {split!r}; put its pictures into the sub-folders train and {split}")
     found, skipped = find_pictures(folder)
@@ -328,17 +301,6 @@ def _folder(
     return Images(str(path), split, source, labels.astype(np.int64), tuple(map(readable, classes.tolist())), skipped)
 
 
-def _split_folder(path: Path, split: str) -> Path | None:
-    """The folder of a part of the pictures below `path`; unsplit pictures are all "train"."""
-    parts = {
-        name: next((path / folder for folder in folders if (path / folder).is_dir()), None)
-        for name, folders in SPLIT_FOLDERS.items()
-    }
-    # Both are required: a single folder called train may be a class.
-    is_split = parts["train"] is not None and (parts["test"] is not None or parts["unlabeled"] is not None)
-    return parts[split] if is_split else (path if split == "train" else None)
-
-
 def _decode_files(
     paths: Sequence[Path],
     size: tuple[int, int] | None,
@@ -352,7 +314,6 @@ def _decode_files(
 
     The images are kept if they take at most a quarter of the free memory; otherwise they are decoded on demand.
     """
-
     skipped: list[Skipped] = []
 
     def leave_out(path: Path, reason: PictureError) -> None:
@@ -386,11 +347,3 @@ def _decode_files(
         kept.append(path)
     known = images[: len(kept)] if keep else None
     return FilesSource(kept, shape, interpolation, images=known, reduced_from=reduced_from), skipped
-
-
-def _is_data_set(X: Any) -> bool:
-    """Whether `X` is a data set of PyTorch, or one of Hugging Face, which need not be installed."""
-    bases = {f"{base.__module__}.{base.__qualname__}" for base in type(X).__mro__}
-    if "torch.utils.data.dataset.Dataset" in bases:
-        return hasattr(X, "__len__")
-    return any(base.startswith("datasets.") for base in bases) and hasattr(X, "column_names")

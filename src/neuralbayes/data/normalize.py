@@ -16,6 +16,7 @@ from neuralbayes.data.progress import late_bar
 
 Per = Literal["channel", "dimension", "whiten"]
 
+BATCH = 512  # images in memory
 PATCH = 9  # side length in pixels of the patches for whitening
 WHITENING_FLOOR = 0.1  # variances of patches, relative to that of a pixel, below which they count as noise
 WHITENING_IMAGES = 5000  # evenly spaced
@@ -58,10 +59,8 @@ class Normalization:
         if self.per not in ("channel", "dimension", "whiten"):
             raise ValueError(f"`per` must be 'channel', 'dimension' or 'whiten', got {self.per!r}")
         mean, std = (np.ascontiguousarray(values, np.float32) for values in (self.mean, self.std))
-        per_pixel = self.per == "dimension"
-        if mean.ndim != 3 or mean.shape != std.shape or not (per_pixel or mean.shape[1:] == (1, 1)):
-            wanted = "(C, H, W)" if per_pixel else "(C, 1, 1)"
-            raise ValueError(f"`mean` and `std` must both have shape {wanted}, got {mean.shape} and {std.shape}")
+        if mean.ndim != 3 or mean.shape != std.shape or (self.per != "dimension" and mean.shape[1:] != (1, 1)):
+            raise ValueError(f"`mean` and `std` must both be (C, 1, 1) or (C, H, W), got {mean.shape} and {std.shape}")
         if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
             raise ValueError("`mean` must be finite and `std` finite and positive")
         if (self.whitening is None) == (self.per == "whiten"):
@@ -77,29 +76,20 @@ class Normalization:
 
     @classmethod
     def fit(
-        cls,
-        images: ImageSource | NDArray[np.generic],
-        per: Per = "channel",
-        *,
-        batch_size: int = 512,
-        progress: bool = True,
+        cls, images: ImageSource | NDArray[np.generic], per: Per = "channel", *, progress: bool = True
     ) -> Normalization:
-        """Compute mean and standard deviation of `images` in one pass, with `batch_size` of them in memory.
+        """Compute mean and standard deviation of `images` in one pass.
 
-        Sums are computed with integers, so the result is exact and does not depend on `batch_size` or on the order of
-        the images. Whitening uses patches of some images.
-
-        A progress bar appears if it takes longer than two seconds.
+        Sums are computed with integers, so the result is exact and does not depend on the order of the images. A
+        progress bar appears if it takes longer than two seconds.
         """
         source = as_source(images)
         if len(source) == 0:
             raise ValueError("`images` must not be empty")
-        if not 1 <= batch_size <= 65_536:
-            raise ValueError(f"`batch_size` must be from 1 to 65536, got {batch_size}")
         sums = np.zeros((2, *source.shape), np.uint64)  # sums of the values and of their squares
         with late_bar("mean and deviation", len(source), enabled=progress) as advance:
-            for start in range(0, len(source), batch_size):
-                batch = source.read(np.arange(start, min(start + batch_size, len(source))))
+            for start in range(0, len(source), BATCH):
+                batch = source.read(np.arange(start, min(start + BATCH, len(source))))
                 sums[0] += batch.sum(axis=0, dtype=np.uint32)  # 65,536 times 255 squared fits into 32 bits
                 wide = batch.astype(np.uint16)
                 sums[1] += np.multiply(wide, wide, out=wide).sum(axis=0, dtype=np.uint32)
@@ -115,14 +105,16 @@ class Normalization:
 
     def __call__(self, batch: NDArray[np.uint8] | Tensor) -> Tensor:
         """Normalise a batch, uint8 (m, H, W, C) to float32 (m, C, H, W); a tensor stays on its device."""
-        pixels = batch if isinstance(batch, Tensor) else torch.from_numpy(_writable(batch))
-        if pixels.dtype != torch.uint8 or pixels.ndim != 4 or not self._fits(pixels.shape):
-            wanted = (
-                f"(m, {self.mean.shape[1]}, {self.mean.shape[2]}, {{}})" if self.per == "dimension" else "(m, H, W, {})"
-            )
+        if isinstance(batch, Tensor):
+            pixels = batch
+        else:  # torch warns about read-only memory, such as a mapped file; a copy is cheap
+            pixels = torch.from_numpy(np.ascontiguousarray(batch) if batch.flags.writeable else batch.copy())
+        channels, *size = self.mean.shape
+        wanted = (*(size if self.per == "dimension" else pixels.shape[1:3]), channels)
+        if pixels.dtype != torch.uint8 or pixels.ndim != 4 or tuple(pixels.shape[1:]) != wanted:
+            sides = f"{size[0]}, {size[1]}" if self.per == "dimension" else "H, W"
             raise ValueError(
-                f"`batch` must be uint8 of shape {wanted.format(self.mean.shape[0])}, "
-                f"got {pixels.dtype} of shape {tuple(pixels.shape)}"
+                f"`batch` must be uint8 of shape (m, {sides}, {channels}), got {pixels.dtype} of {tuple(pixels.shape)}"
             )
         # x / (255 std) - mean / std in one pass over the batch; three passes take several times as long.
         std = self.std.astype(np.float64)
@@ -133,12 +125,7 @@ class Normalization:
         x = torch.addcmul(offset, pixels.permute(0, 3, 1, 2).contiguous().to(torch.float32), scale)
         return x if self.whitening is None else whitened(x, torch.from_numpy(self.whitening).to(x.device))
 
-    def _fits(self, shape: torch.Size) -> bool:
-        channels, height, width = self.mean.shape
-        return shape[3] == channels and (self.per != "dimension" or tuple(shape[1:3]) == (height, width))
-
     def to_dict(self) -> dict[str, Any]:
-        """The kind and the shape, as JSON types."""
         return {"per": self.per, "shape": list(self.mean.shape)}
 
     def to_arrays(self) -> dict[str, NDArray[np.float32]]:
@@ -188,8 +175,7 @@ def _whitening_kernel(source: ImageSource, normalization: Normalization) -> NDAr
     # Variance of the output: kernel Sigma kernel^T.
     given = float(((kernel @ directions).square() @ variance.clamp_min(0.0)).mean())
     scaled = kernel / given**0.5 if given > 0 else kernel
-    result: NDArray[np.float32] = scaled.reshape(channels, channels, side, side).float().numpy()
-    return result
+    return np.asarray(scaled.reshape(channels, channels, side, side).float())
 
 
 def _moments(
@@ -201,8 +187,3 @@ def _moments(
     std = np.sqrt(variance) / 255
     std[variance == 0] = 1.0  # constant: the difference from the mean is already 0
     return (total / n / 255).astype(np.float32), std.astype(np.float32)
-
-
-def _writable(batch: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    # torch warns about read-only memory, such as a mapped file. A copy is cheap.
-    return np.ascontiguousarray(batch) if batch.flags.writeable else batch.copy()

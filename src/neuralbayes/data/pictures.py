@@ -18,16 +18,13 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 Interpolation = Literal["area", "bilinear", "bicubic"]
-"""How to scale a picture. Pretrained networks need the way that they were trained with."""
-
 FILTERS = {
     "area": Image.Resampling.BOX,
     "bilinear": Image.Resampling.BILINEAR,
     "bicubic": Image.Resampling.BICUBIC,
 }
 
-Skipped = tuple[Path, str]
-"""A file that was left out, and why."""
+Skipped = tuple[Path, str]  # a file that was left out, and why
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".avif", ".heic", ".heif"})
 OTHER_SUFFIXES = frozenset({".jp2", ".svg", ".psd", ".ico", ".ppm", ".pgm"})  # not read, and reported
@@ -41,9 +38,7 @@ LARGE_PIXELS = 4_000_000  # decoded two at a time: each pixel takes up to 16 byt
 STRIP_PIXELS = 2**20
 
 ORIENTATION = 0x0112  # EXIF: how the camera was held
-
-# Not ImageOps.exif_transpose, which also writes the EXIF data anew and fails on damaged ones.
-TURNS = {
+TURNS = {  # ImageOps.exif_transpose also writes the EXIF data anew and fails on damaged ones
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
     4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -76,29 +71,14 @@ class PictureError(ValueError):
 
 @dataclass(frozen=True)
 class NetworkResizing:
-    """Scale a whole picture to whole pixels, then crop its middle, exactly like timm and torchvision.
+    """Scale a whole picture to whole pixels, then crop its middle, exactly like timm and torchvision."""
 
-    Attributes
-    ----------
-    scaled : tuple (H, W)
-        Size that the scaled picture just covers.
-    interpolation : {"area", "bilinear", "bicubic"}
-    squash : bool
-        Scale to exactly this size instead, without keeping the proportions.
-    """
-
-    scaled: tuple[int, int]
+    scaled: tuple[int, int]  # (H, W) that the scaled picture just covers
     interpolation: Interpolation = "bicubic"
-    squash: bool = False
+    squash: bool = False  # to exactly this size, without keeping the proportions
 
     def __call__(self, picture: Image.Image, size: tuple[int, int]) -> Image.Image:
-        """Scale the picture and crop its middle `size` (H, W).
-
-        Examples
-        --------
-        >>> NetworkResizing((256, 256))(Image.new("L", (640, 480)), (224, 224)).size
-        (224, 224)
-        """
+        """Scale the picture and crop its middle `size` (H, W)."""
         height, width = self._scaled(picture.height, picture.width)
         if (width, height) != picture.size:
             picture = picture.resize((width, height), FILTERS[self.interpolation])
@@ -157,20 +137,24 @@ def find_pictures(folder: Path) -> tuple[list[Path], list[Skipped]]:
             elif path.suffix.lower() in OTHER_SUFFIXES:
                 skipped.append((path, f"{path.suffix} files are not read"))
             elif path.suffix.lower() in SUFFIXES:
-                reason = _why_not_followed(path, inside) if entry.is_symlink() else None
-                if reason is None:
-                    found.append(path)
+                if entry.is_symlink() and not os.path.exists(path):  # a Path would raise where it may not look
+                    skipped.append((path, "it is a broken link"))
+                elif entry.is_symlink() and not path.resolve().is_relative_to(inside):
+                    skipped.append((path, "it is a link out of the folder"))
                 else:
-                    skipped.append((path, reason))
+                    found.append(path)
     return sorted(found), skipped
 
 
-def _why_not_followed(link: Path, inside: Path) -> str | None:
-    try:
-        target = link.resolve(strict=True)
-    except (OSError, RuntimeError):  # RuntimeError: a loop of links, before Python 3.13
-        return "it is a broken link"
-    return None if target.is_relative_to(inside) else "it is a link out of the folder"
+def readable(name: str | Path) -> str:
+    r"""A file name as text, with bytes that are not UTF-8 written as ``\xff``."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def path_cell(path: str | Path) -> str:
+    """A path as a table cell, with ``./`` in front if a spreadsheet would read it as a formula."""
+    text = readable(path)
+    return f"./{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def picture_header(path: Path) -> tuple[tuple[int, int], int]:
@@ -184,25 +168,10 @@ def picture_header(path: Path) -> tuple[tuple[int, int], int]:
 def read_picture(
     path: Path, size: tuple[int, int], channels: int, interpolation: Interpolation | NetworkResizing = "area"
 ) -> NDArray[np.uint8]:
-    """Read a picture file as uint8 of shape (H, W, channels).
+    """Read the middle of a picture, scaled to cover `size` (H, W), as uint8 (H, W, channels); may raise PictureError.
 
     Only the first frame of a GIF or TIFF is read. The picture is turned as its EXIF data say, transparent parts become
-    white, and 16 bits become 8.
-
-    Parameters
-    ----------
-    path : Path
-    size : tuple (H, W)
-        A picture of another size is scaled until it covers this size, and its middle is returned.
-    channels : {1, 3}
-        1 for grey, 3 for RGB.
-    interpolation : {"area", "bilinear", "bicubic"} or NetworkResizing, default="area"
-        How to scale the picture.
-
-    Raises
-    ------
-    PictureError
-        If the file is empty, damaged, too large, or not in a known format.
+    white, and 16 bits become 8. `channels` are 1 for grey and 3 for RGB.
     """
     with _opened(path) as picture:
         # A JPEG can be decoded at 1/2, 1/4 or 1/8 of its size in far less time. Decode at least twice the requested
@@ -252,8 +221,12 @@ def _opened(path: Path) -> Iterator[Image.Image]:
                 raise PictureError("the file is empty")
             if status.st_size > MAX_FILE_BYTES:
                 raise PictureError(f"the file has {status.st_size} bytes, more than {MAX_FILE_BYTES}")
-            if path.suffix.lower() in (".heic", ".heif"):
-                _register_heif()
+            if path.suffix.lower() in (".heic", ".heif"):  # of telephones
+                try:
+                    from pillow_heif import register_heif_opener
+                except ImportError as error:
+                    raise PictureError("HEIC pictures need pillow-heif: pip install 'neuralbayes[vision]'") from error
+                register_heif_opener(thumbnails=False)
             Image.init()  # not all builds of Pillow read AVIF
             with Image.open(file, formats=[name for name in FORMATS if name in Image.OPEN]) as picture:
                 _check_bounds(picture)
@@ -278,15 +251,6 @@ def _check_bounds(picture: Image.Image) -> None:
         )
     if not all(isinstance(tile[2], int) for tile in tiles):
         raise PictureError("its pixels do not start at a whole byte")  # a TypeError of Pillow's otherwise
-
-
-def _register_heif() -> None:
-    """Let Pillow read HEIC, the format of many telephones."""
-    try:
-        from pillow_heif import register_heif_opener
-    except ImportError as error:
-        raise PictureError("HEIC pictures need pillow-heif: pip install 'neuralbayes[vision]'") from error
-    register_heif_opener(thumbnails=False)
 
 
 def _orientation(picture: Image.Image) -> int:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,56 +20,25 @@ if TYPE_CHECKING:
 Noun = Literal["row", "image", "text"]
 
 PICTURES = {".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic"}
-"""Suffixes by which strings in a list are recognised as pictures."""
-
-TABLE_OPTIONS = ("sep", "decimal", "encoding", "sheet", "key")
-IMAGE_OPTIONS = ("split", "limit", "size")
-"""Keys of `read`."""
-
-LINES = 100
-"""Number of lines of a .txt file to inspect."""
+TABLE_OPTIONS, IMAGE_OPTIONS = ("sep", "decimal", "encoding", "sheet", "key"), ("split", "limit", "size")
+LINES = 100  # of a .txt file to inspect
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Data that can be clustered.
+    """Data that can be clustered."""
 
-    Attributes
-    ----------
-    noun : {"row", "image", "text"}
-        Word for a sample.
-    title : str
-        Name of the data, for people.
-    X : DataFrame, ndarray, sparse array or Images
-        The samples, as estimators take them; features, if samples are compared by features.
-    frame : DataFrame or None
-        All columns of a table, used or not.
-    columns : list of Column
-        How each column of `frame` is used.
-    texts : list of str or None
-    images : Images or None
-        The images to show.
-    features_from : str or None
-        Name of the network or file of the features.
-    identity : str or None
-        Digest of what computed the features; features of another identity cannot be compared with these.
-    recipe : dict
-        How the data were read, as JSON.
-    notes : list of str
-        What a person should know about the data.
-    """
-
-    noun: Noun
-    title: str
-    X: Any
-    frame: Any = None
-    columns: list[Column] = field(default_factory=list)
+    noun: Noun  # word for a sample
+    title: str  # name of the data, for people
+    X: Any  # the samples, as estimators take them; features, if samples are compared by features
+    frame: Any = None  # all columns of a table, used or not
+    columns: list[Column] = field(default_factory=list)  # how each column of `frame` is used
     texts: list[str] | None = None
-    images: Any = None
-    features_from: str | None = None
-    identity: str | None = None
-    recipe: dict[str, Any] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    images: Any = None  # to show
+    features_from: str | None = None  # name of the network or file of the features
+    identity: str | None = None  # digest of what computed the features; those of another one cannot be compared
+    recipe: dict[str, Any] = field(default_factory=dict)  # how the data were read, as JSON
+    notes: list[str] = field(default_factory=list)  # what a person should know about the data
 
     def __len__(self) -> int:
         return int(self.X.shape[0]) if hasattr(self.X, "shape") and self.noun != "image" else len(self.X)
@@ -87,10 +55,10 @@ def as_points(
     least: int = 2,
     progress: bool = False,
 ) -> Points:
-    """Read `data`, and recognise what it is.
+    """Read `data`, and recognise what it is; parameters are those of :func:`neuralbayes.cluster`.
 
-    Parameters are those of :func:`neuralbayes.cluster`; `apart` are columns that are not used, with the parameter that
-    names them, and `least` is the least number of samples.
+    `apart` are columns that are not used, with the parameter that names them, and `least` is the least number of
+    samples.
 
     Examples
     --------
@@ -103,6 +71,8 @@ def as_points(
     """
     given = dict(read or {})
     points = _opened(data, text, given, progress)
+    if text is not None and points.frame is None:
+        raise ValueError(f"`text` must be None unless `data` is a table with named columns, got {text!r}")
     allowed = TABLE_OPTIONS if points.images is None else IMAGE_OPTIONS
     if odd := [name for name in given if name not in allowed]:
         what = "tables" if points.images is None else "images"
@@ -136,18 +106,17 @@ def _opened(data: Any, text: str | None, read: dict[str, Any], progress: bool) -
     if type(data).__name__ == "Series" and hasattr(data, "to_list"):
         data = data.to_list()
     if _are_texts(data):
-        return _of_texts(list(data), "sentences", text)
+        return _of_texts(list(data), "sentences")
     if sp.issparse(data):
-        return _of_numbers(data, "sparse array", text)
+        return _of_numbers(data, "sparse array")
     from neuralbayes.data.images import Images, images_given
 
     found = images_given(data)
     if found is not None:
-        return _of_images(
-            found if isinstance(found, Images) else Images("images", "train", found), "images", read, text
-        )
+        images = found if isinstance(found, Images) else Images("images", "train", found)
+        return _of_images(images, "images", read)
     array = np.asarray(data.detach().cpu() if hasattr(data, "detach") else data)
-    return _of_numbers(array, "array", text)
+    return _of_numbers(array, "array")
 
 
 def _of_path(data: str, text: str | None, read: dict[str, Any], progress: bool) -> Points:
@@ -160,23 +129,18 @@ def _of_path(data: str, text: str | None, read: dict[str, Any], progress: bool) 
     if (of_array or not is_table(path)) and "key" not in read and holds_images(data):
         options = {"split": read.get("split", "train"), "size": _sides(read.get("size"))}
         images = load_images(data, **options, progress=progress)
-        return replace(_of_images(images, title, read, text), recipe={"data": data})
+        return replace(_of_images(images, title, read), recipe={"data": data})
     if path.suffix.lower() == ".txt" and text is None and not read and path.is_file():
-        lines = read_lines(path)
+        content = path.read_bytes()
+        try:
+            lines = content.decode("utf-8-sig").splitlines()
+        except UnicodeDecodeError:
+            lines = content.decode("cp1252", errors="replace").splitlines()  # Western Windows
         if not _are_numbers(lines[:LINES]):
-            return replace(_of_texts([line for line in lines if line.strip()], title, None), recipe={"data": data})
+            return replace(_of_texts([line for line in lines if line.strip()], title), recipe={"data": data})
     found = read_table(data, **{name: value for name, value in read.items() if name in TABLE_OPTIONS})
-    points = _of_numbers(found, title, text) if isinstance(found, np.ndarray) else _of_frame(found, title, text)
+    points = _of_numbers(found, title) if isinstance(found, np.ndarray) else _of_frame(found, title, text)
     return replace(points, recipe={"data": data})
-
-
-def read_lines(path: Path) -> list[str]:
-    """The lines of a text file, in UTF-8 or, if it is not valid, in the encoding of Western Windows."""
-    content = path.read_bytes()
-    try:
-        return content.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        return content.decode("cp1252", errors="replace").splitlines()
 
 
 def _sides(size: Any) -> Any:
@@ -200,12 +164,7 @@ def _are_numbers(lines: Sequence[str]) -> bool:
 
 def _are_texts(data: Any) -> bool:
     """Whether `data` is a list of sentences, and not of files of pictures."""
-    if (
-        not isinstance(data, list | tuple | np.ndarray)
-        or not len(data)
-        or np.ndim(data[0])
-        or not isinstance(data[0], str)
-    ):
+    if not isinstance(data, list | tuple | np.ndarray) or not len(data) or not isinstance(data[0], str):
         return False
     return not all(Path(str(item)).suffix.lower() in PICTURES for item in data[:LINES])
 
@@ -220,12 +179,10 @@ def _of_frame(frame: pd.DataFrame, title: str, text: str | None) -> Points:
         raise ValueError(f"`text` must name a column, one of {', '.join(map(repr, frame.columns[:12]))}, got {text!r}")
     column = frame[text]
     texts = [str(cell) for cell in column.astype(object).where(column.notna(), "")]
-    return replace(_of_texts(texts, title, None), frame=frame)
+    return replace(_of_texts(texts, title), frame=frame)
 
 
-def _of_texts(texts: list[str], title: str, text: str | None) -> Points:
-    if text is not None:
-        raise ValueError(f"`text` must be None unless `data` is a table, got {text!r}")
+def _of_texts(texts: list[str], title: str) -> Points:
     empty = sum(not str(one).strip() for one in texts)
     if empty == len(texts):
         raise ValueError(f"`data` must hold texts, got {len(texts):,} empty ones")
@@ -233,17 +190,13 @@ def _of_texts(texts: list[str], title: str, text: str | None) -> Points:
     return Points("text", title, None, texts=[str(one) for one in texts], notes=notes)
 
 
-def _of_numbers(array: Any, title: str, text: str | None) -> Points:
-    if text is not None:
-        raise ValueError(f"`text` must be None unless `data` is a table with named columns, got {text!r}")
+def _of_numbers(array: Any, title: str) -> Points:
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(f"`data` must be rows of shape (n_samples, n_features), or images, got shape {array.shape}")
     return Points("row", title, array)
 
 
-def _of_images(images: Images, title: str, read: dict[str, Any], text: str | None) -> Points:
-    if text is not None:
-        raise ValueError(f"`text` must be None for images, got {text!r}")
+def _of_images(images: Images, title: str, read: dict[str, Any]) -> Points:
     limit = read.get("limit")
     if limit is not None and not (str(limit).isdecimal() and int(limit) >= 2):
         raise ValueError(f"`read` must have a limit of at least 2 images, got {limit!r}")
@@ -257,23 +210,20 @@ def _with_columns(points: Points, columns: Sequence[str] | None, kinds: Mapping[
     """Choose the columns of a table, and recognise their kinds."""
     from neuralbayes.data.columns import Column, as_frame, recognize
 
-    frame = points.frame
-    if (
-        frame is None
-        and points.X.dtype.kind == "f"
-        and np.isinf(points.X.data if sp.issparse(points.X) else points.X).any()
-    ):
+    frame, X = points.frame, points.X
+    sparse = sp.issparse(X)
+    if frame is None and X.dtype.kind == "f" and np.isinf(X.data if sparse else X).any():
         raise ValueError("`data` must not hold infinity; leave such rows out, or replace it by NaN, a missing cell")
-    if frame is None and not (columns or kinds or sp.issparse(points.X)) and _all_finite(points.X):
-        names = [f"x{j}" for j in range(points.X.shape[1])]
-        return replace(
-            points, frame=as_frame(points.X), columns=[Column(name, "number", "a column of an array") for name in names]
-        )
-    if sp.issparse(points.X):
-        if columns or kinds:
-            raise ValueError("`columns` and `kinds` must be None for a sparse array, whose columns have no names")
+    if sparse and (columns or kinds):
+        raise ValueError("`columns` and `kinds` must be None for a sparse array, whose columns have no names")
+    if sparse:
         return points
-    frame = as_frame(points.X) if frame is None else frame
+    if frame is None:
+        frame = as_frame(X)
+        finite = X.dtype.kind in "iub" or (X.dtype.kind == "f" and np.isfinite(X.sum(dtype=np.float64)))
+        if finite and not (columns or kinds):
+            own = [Column(str(name), "number", "a column of an array") for name in frame]
+            return replace(points, frame=frame, columns=own)
     kinds = dict(kinds or {})
     if columns is not None:
         absent = [name for name in columns if name not in frame]
@@ -288,7 +238,3 @@ def _with_columns(points: Points, columns: Sequence[str] | None, kinds: Mapping[
         kinds |= {str(name): "ignore" for name in frame if name not in columns}
     recipe = points.recipe | {"kinds": kinds}
     return replace(points, X=frame, frame=frame, columns=recognize(frame, kinds), recipe=recipe)
-
-
-def _all_finite(array: NDArray[Any]) -> bool:
-    return array.dtype.kind in "iub" or (array.dtype.kind == "f" and bool(np.isfinite(array.sum(dtype=np.float64))))

@@ -2,49 +2,41 @@
 
 from __future__ import annotations
 
-import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
 
+DELAY = 2.0  # seconds
+
 
 @contextmanager
 def late_bar(
-    description: str, total: int | None, *, unit: str = "items", enabled: bool = True, delay: float = 2.0
+    description: str, total: int | None, *, unit: str = "items", enabled: bool = True
 ) -> Iterator[Callable[[int], None]]:
-    """Yield a function that counts progress. A bar appears if the work takes longer than `delay` seconds."""
+    """Yield a function that counts progress, in "items" or "bytes". The bar is drawn on standard error."""
     if not enabled:
         yield lambda amount: None
         return
 
     from rich.console import Console
-    from rich.errors import LiveError
     from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     amounts = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
-    # Standard error, because standard output is for the results of a command.
     bar = Progress("{task.description}", BarColumn(), amounts, TimeRemainingColumn(), console=Console(stderr=True))
-    task = bar.add_task(description, total=total)
-    drawn = threading.Event()
+    task, start = bar.add_task(description, total=total), time.monotonic()
 
-    def draw() -> None:
-        try:
+    def advance(amount: int) -> None:
+        bar.advance(task, amount)
+        if time.monotonic() - start > DELAY:
             bar.start()
-        except LiveError:  # the caller draws its own bar
-            return
-        drawn.set()
 
-    timer = threading.Timer(delay, draw)
-    timer.daemon = True
-    timer.start()
     try:
-        yield lambda amount: bar.advance(task, amount)
+        yield advance
     finally:
-        timer.cancel()
-        timer.join()
-        if drawn.is_set():
+        if bar.live.is_started:
             bar.stop()
 
 

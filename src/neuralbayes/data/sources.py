@@ -37,41 +37,24 @@ _Result = TypeVar("_Result")
 
 @runtime_checkable
 class ImageSource(Protocol):
-    """The interface of images: their number, their shape, and reading some of them.
-
-    Any object with these three members is accepted as images.
-    """
+    """The interface of images. Any object with these three members is accepted as images."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """(H, W, C) of one image."""
-        ...
 
     def __len__(self) -> int:
         """Number of images."""
-        ...
 
     def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
         """Read the images at `indices`, integers of shape (m,), as a new uint8 array of shape (m, H, W, C)."""
-        ...
 
 
 class ArraySource:
     """Images in an array, in memory or mapped from a file.
 
-    Parameters
-    ----------
-    array : ndarray of shape (n, H, W), (n, H, W, C) or (n, C, H, W)
-        uint8, or floating point in [0, 1], which is converted to uint8 on reading.
-    channels_first : bool, optional
-        Whether the channels come before height and width. By default they are the axis of size 1 or 3, preferably the
-        last one.
-
-    Examples
-    --------
-    >>> source = ArraySource(np.zeros((10, 3, 32, 32), np.uint8))
-    >>> len(source), source.shape, source.read([4, 2]).shape
-    (10, (32, 32, 3), (2, 32, 32, 3))
+    `array` has shape (n, H, W), (n, H, W, C) or (n, C, H, W), in uint8, or floating point in [0, 1], which is converted
+    on reading. By default, the channels are the axis of size 1 or 3, preferably the last one.
     """
 
     def __init__(self, array: NDArray[np.generic], *, channels_first: bool | None = None) -> None:
@@ -100,7 +83,6 @@ class ArraySource:
         return len(self._array)
 
     def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
-        """Images at `indices` in uint8, shape (m, H, W, C)."""
         batch = np.asarray(self._array[check_indices(indices, len(self))])
         if self._channels_first:
             batch = batch.transpose(0, 2, 3, 1)
@@ -108,10 +90,9 @@ class ArraySource:
 
 
 class FilesSource:
-    """Picture files that a few threads decode on demand: PNG, JPEG, BMP, GIF, TIFF, WebP, AVIF, HEIC.
+    """Picture files that a few threads decode on demand, scaled until they cover `shape` (H, W, C), then cropped.
 
-    `paths` are known to be readable; pictures are scaled until they cover `shape` (H, W, C), then cropped. `images` are
-    those that have been decoded already, and `reduced_from` is the most common size, if it was reduced.
+    `images` are those that have been decoded already, and `reduced_from` is the most common size, if it was reduced.
     """
 
     def __init__(
@@ -133,7 +114,6 @@ class FilesSource:
         return len(self.paths)
 
     def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
-        """Images at `indices` in uint8, shape (m, H, W, C); raises OSError if a file can no longer be read."""
         checked = check_indices(indices, len(self))
         if self._images is not None:
             return self._images[checked]
@@ -148,13 +128,9 @@ class FilesSource:
             batch[i] = image
         return batch
 
-    def at(self, shape: tuple[int, int, int], interpolation: Interpolation | NetworkResizing = "area") -> FilesSource:
-        """The same files, decoded on demand at another shape."""
-        return FilesSource(self.paths, shape, interpolation)
-
     def read_at(self, indices: ArrayLike, size: tuple[int, int]) -> NDArray[np.uint8]:
         """Images at `indices`, decoded from their files at another size (H, W)."""
-        return self.at((*size, self.shape[2])).read(indices)
+        return FilesSource(self.paths, (*size, self.shape[2])).read(indices)
 
     def decode(self, paths: Sequence[Path]) -> Iterator[NDArray[np.uint8] | PictureError]:
         """The image of each file, or why it cannot be read."""
@@ -169,23 +145,20 @@ class DatasetSource:
     """Images of an indexable data set, read on demand.
 
     ``items[i]`` is a PIL image, an array (H, W) or (H, W, C), a tensor (C, H, W) in [0, 1], or a tuple or dictionary
-    with one. By default all have the `shape` (H, W, C) of the first array or, for PIL images, the most common one
-    among the first, with at most 64 pixels on the shorter side.
+    with one. By default all have the shape of the first array, or the most common one of PIL images, reduced.
     """
 
     def __init__(
-        self,
-        items: Any,
-        shape: Sequence[int] | None = None,
-        interpolation: Interpolation | NetworkResizing = "area",
+        self, items: Any, shape: Sequence[int] | None = None, interpolation: Interpolation | NetworkResizing = "area"
     ) -> None:
         if len(items) == 0:
             raise ValueError("`images` must hold at least one image, got an empty data set")
-        self._items = items
+        self.items = items
         self._interpolation: Interpolation | NetworkResizing = interpolation
         self.reduced_from: tuple[int, int] | None = None
         first = _image_in(items[0])
-        if shape is None and isinstance(first, Image.Image):
+        self.of_pictures = isinstance(first, Image.Image)
+        if shape is None and self.of_pictures:
             looked_at = [_image_in(items[i]) for i in range(min(len(items), LOOKED_AT))]
             headers = [((one.height, one.width), picture_channels(one)) for one in looked_at]
             shape, self.reduced_from = choose_shape(headers, None, None)
@@ -193,14 +166,13 @@ class DatasetSource:
         self.shape = (int(height), int(width), int(channels))
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self.items)
 
     def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
-        """Images at `indices` in uint8, shape (m, H, W, C)."""
         checked = check_indices(indices, len(self))
         batch = np.empty((len(checked), *self.shape), np.uint8)
         for i, index in enumerate(checked):
-            image = _image_in(self._items[int(index)])
+            image = _image_in(self.items[int(index)])
             if isinstance(image, Image.Image):
                 batch[i] = fit_picture(image, self.shape[:2], self.shape[2], self._interpolation)
                 continue
@@ -210,22 +182,12 @@ class DatasetSource:
             batch[i] = pixels
         return batch
 
-    def at(self, shape: tuple[int, int, int], interpolation: Interpolation | NetworkResizing = "area") -> ImageSource:
-        """The same images at another shape; PIL images are scaled from their own size."""
-        if isinstance(_image_in(self._items[0]), Image.Image):
-            return DatasetSource(self._items, shape, interpolation)
-        return ViewSource(self, np.arange(len(self)), shape, interpolation)
-
 
 class ViewSource:
     """Some images of another source, or images at another shape: see :func:`subset` and :func:`resized`."""
 
     def __init__(
-        self,
-        source: ImageSource,
-        rows: NDArray[np.int64],
-        shape: tuple[int, int, int],
-        interpolation: Interpolation | NetworkResizing | None = None,
+        self, source: ImageSource, rows: NDArray[np.int64], shape: tuple[int, int, int], interpolation: Any = None
     ) -> None:
         self.shape, self._source, self._rows = shape, source, rows
         self.reduced_from: tuple[int, int] | None = getattr(source, "reduced_from", None)
@@ -237,19 +199,13 @@ class ViewSource:
         paths: tuple[Path, ...] = self._source.paths  # type: ignore[attr-defined]
         return tuple(paths[i] for i in self._rows)
 
-    def at(self, shape: tuple[int, int, int], interpolation: Interpolation | NetworkResizing = "area") -> ImageSource:
-        """The same images at another shape, from their source."""
-        return subset(resized(self._source, shape, interpolation), self._rows)
-
     def __len__(self) -> int:
         return len(self._rows)
 
     def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
-        """Images at `indices` in uint8, shape (m, H, W, C)."""
         rows = self._rows[check_indices(indices, len(self))]
         if self._interpolation is None:
             return self._source.read(rows)
-
         fitted = np.empty((len(rows), *self.shape), np.uint8)
         at_once = max(1, WAITING_BYTES // math.prod(self._source.shape))
         for start in range(0, len(rows), at_once):
@@ -268,16 +224,14 @@ def subset(images: ImageSource, rows: ArrayLike) -> ImageSource:
 def resized(
     images: ImageSource, shape: tuple[int, int, int], interpolation: Interpolation | NetworkResizing = "area"
 ) -> ImageSource:
-    """The images cropped and scaled to `shape` (H, W, C); files are decoded again at this size.
-
-    Examples
-    --------
-    >>> resized(ArraySource(np.zeros((10, 28, 28), np.uint8)), (32, 32, 3)).read([4]).shape
-    (1, 32, 32, 3)
-    """
+    """The images cropped and scaled to `shape` (H, W, C); files are decoded again at this size."""
     source: ImageSource = getattr(images, "source", images)  # of labelled images
-    if isinstance(source, FilesSource | DatasetSource | ViewSource):
-        return source.at(shape, interpolation)
+    if isinstance(source, ViewSource):
+        return subset(resized(source._source, shape, interpolation), source._rows)
+    if isinstance(source, FilesSource):
+        return FilesSource(source.paths, shape, interpolation)
+    if isinstance(source, DatasetSource) and source.of_pictures:
+        return DatasetSource(source.items, shape, interpolation)
     if source.shape[2] not in CHANNELS:
         raise ValueError(f"`images` must have 1 or 3 channels to be resized, got shape {source.shape}")
     return ViewSource(source, np.arange(len(source)), shape, interpolation)

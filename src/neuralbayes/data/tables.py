@@ -10,19 +10,16 @@ import json
 import lzma
 import re
 import sys
-import tokenize
 import warnings
-import zipfile
-import zlib
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 from numpy.typing import NDArray
 
+from neuralbayes.data.arrays import array_shapes, named_damage, open_array
 from neuralbayes.data.bounds import (
     BLOCK_BYTES,
     CELL_BYTES,
@@ -43,14 +40,8 @@ JSON, ARROW, ARRAYS = (".jsonl", ".ndjson"), (".arrow", ".feather"), (".npy", ".
 SUFFIXES = (*TEXT, *JSON, ".parquet", *ARROW, ".xlsx", *ARRAYS)
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 
+# Text that a spreadsheet may run as a formula; not numbers, telephone numbers or a sign alone.
 FORMULA = re.compile(r"[=@\x00-\x1f]|\+(?=.*[^\d\s().,/-])|-(?=.*[(|!])", re.DOTALL)
-"""Text that a spreadsheet may run as a formula; not numbers, telephone numbers or a sign alone."""
-
-DAMAGE = (
-    *(ValueError, TypeError, LookupError, AttributeError, SyntaxError, EOFError, OSError, RuntimeError),
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError),
-)
-"""What numpy, pyarrow, openpyxl and the decompressors raise on damaged files."""
 
 
 def read_table(
@@ -61,8 +52,6 @@ def read_table(
     sep: str | None = None,
     decimal: Literal[".", ","] | None = None,
     encoding: str | None = None,
-    as_text: Collection[str] = (),
-    max_bytes: int | None = None,
 ) -> pd.DataFrame | NDArray[Any]:
     """Read all columns of a table.
 
@@ -79,11 +68,6 @@ def read_table(
         Name of a sheet of an Excel file, or its number from 1; by default the first one.
     sep, decimal, encoding : str, optional
         Separator of a text file (or "tab", "space"), its decimal mark and its encoding, if they are known.
-    as_text : collection of str
-        Columns of a text or Excel file to keep as text, even if they look like numbers.
-    max_bytes : int, optional
-        Most memory that the table may take. By default half of the free memory, and at most the larger of 1 GiB and a
-        hundred times the size of the file, so that a small file cannot unpack to anything.
 
     Returns
     -------
@@ -97,7 +81,8 @@ def read_table(
     ValueError
         If the file is empty, damaged or not a table.
     MemoryError
-        If the table would take too much memory.
+        If the table would take more than half of the free memory, or more than 1 GiB and a hundred times the size of
+        the file, so that a small file cannot unpack to anything.
     """
     standard = str(path) == "-"
     path = Path("standard input" if standard else path)
@@ -105,31 +90,27 @@ def read_table(
         raise IsADirectoryError(f"{path} is a folder, not a file of a table or a folder of .parquet files")
     files = parquet_files(path)
     suffix = ".csv" if standard else table_suffix(files[0])
-    own = {"key": (".npz",), "sheet": (".xlsx",)}
     given = {"key": key, "sheet": sheet, "sep": sep, "decimal": decimal, "encoding": encoding}
-    for name in [name for name, value in given.items() if value is not None]:
-        if suffix not in own.get(name, TEXT):
-            raise ValueError(
-                f"`{name}` is for {' and '.join(own.get(name, TEXT))} files, but {path} is a {suffix} file"
-            )
+    for name, value in given.items():
+        kinds = {"key": (".npz",), "sheet": (".xlsx",)}.get(name, tuple(TEXT))
+        if value is not None and suffix not in kinds:
+            raise ValueError(f"`{name}` is for {' and '.join(kinds)} files, but {path} is a {suffix} file")
     if decimal not in (None, ".", ","):
         raise ValueError(f"`decimal` must be . or a comma, got {decimal!r}")
-    sizes = [0 if standard else file.stat().st_size for file in files]
-    if not (standard or all(sizes)):
-        raise ValueError(f"{files[sizes.index(0)]} is empty")
-    budget = Budget(str(path), 0 if suffix == ".npy" else sum(sizes), max_bytes)
+    sizes = {} if standard else {file: file.stat().st_size for file in files}
+    for file, size in sizes.items():
+        if not size:
+            raise ValueError(f"{file} is empty")
+    budget = Budget(str(path), 0 if suffix == ".npy" else sum(sizes.values()))
     if suffix in TEXT:
         from neuralbayes.data.text_tables import read_text
 
         content = read_within(sys.stdin.buffer, budget) if standard else _unpacked(path, budget)
-        expected = TEXT[suffix]
-        table: Any = read_text(
-            content, str(path), expected, budget, sep=sep, decimal=decimal, encoding=encoding, as_text=as_text
-        )
+        table: Any = read_text(content, str(path), TEXT[suffix], budget, sep=sep, decimal=decimal, encoding=encoding)
     elif suffix in JSON:
         table = _read_json(path, budget)
     elif suffix == ".xlsx":
-        table = _read_workbook(path, sheet, as_text, budget)
+        table = _read_workbook(path, sheet, budget)
     elif suffix in ARRAYS:
         table = _read_array(path, key, budget)
     else:
@@ -145,11 +126,6 @@ def write_table(path: str | Path, frame: pd.DataFrame) -> None:
     Text that a spreadsheet would run as a formula gets an apostrophe in .csv, .tsv and .txt files, and is marked as
     text in .xlsx files. The index is written if it has a name or holds more than whole numbers.
 
-    Parameters
-    ----------
-    path : path of a .csv, .tsv, .txt, .jsonl, .ndjson, .parquet, .arrow, .feather or .xlsx file
-        Text and JSON lines may be compressed, as in :func:`read_table`.
-    frame : DataFrame
     """
     import pandas
 
@@ -195,22 +171,13 @@ def is_table(path: str | Path) -> bool:
 
 
 def parquet_files(path: str | Path) -> list[Path]:
-    """The Parquet files of a folder, sorted by name; `path` itself if it is a file or has none.
-
-    Files that start with a dot or an underscore are ignored.
-    """
+    """The Parquet files of a folder, without hidden ones, by name; `path` itself if it is a file or has none."""
     path = Path(path)
     return sorted(file for file in path.glob("*.parquet") if file.name[0] not in "._") or [path]
 
 
 def table_suffix(path: str | Path) -> str:
-    """The lower-case suffix of `path` that names a table format, without a compression suffix.
-
-    Examples
-    --------
-    >>> table_suffix("rows.CSV"), table_suffix("rows.tsv.gz")
-    ('.csv', '.tsv')
-    """
+    """The lower-case suffix of `path` that names a table format, without a compression suffix."""
     path = Path(path)
     packing = path.suffix.lower() if path.suffix.lower() in PACKED else ""
     suffix = (path.with_suffix("") if packing else path).suffix.lower()
@@ -220,20 +187,6 @@ def table_suffix(path: str | Path) -> str:
             f"{', '.join(PACKED)}, got {suffix + packing or 'no suffix'!r}"
         )
     return suffix
-
-
-@contextmanager
-def _named_damage(path: Path, kind: str) -> Iterator[None]:
-    """Name the file in errors of other libraries."""
-    try:
-        yield
-    except MemoryError as error:
-        known = str(path) in str(error)
-        raise MemoryError(str(error) if known else f"{path} does not fit into memory ({error})") from error
-    except DAMAGE as error:
-        if str(path) in str(error) or (isinstance(error, OSError) and error.filename is not None):
-            raise
-        raise ValueError(f"{path} is not a valid {kind} file ({error}); it may be damaged or cut short") from error
 
 
 def _stream(path: Path, kind: str, mode: Literal["rb", "wb"]) -> Any:
@@ -252,23 +205,18 @@ def _unpacked(path: Path, budget: Budget) -> bytes:
     if kind not in PACKED:
         budget.take(path.stat().st_size)
         return path.read_bytes()
-    with _named_damage(path, kind), closing(_stream(path, kind, "rb")) as stream:
+    with named_damage(path, kind), closing(_stream(path, kind, "rb")) as stream:
         return read_within(stream, budget)
 
 
 def _read_array(path: Path, key: str | None, budget: Budget) -> NDArray[Any]:
-    with _named_damage(path, path.suffix):
-        if path.suffix.lower() == ".npy":
-            array: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
-        else:
+    if path.suffix.lower() == ".npz":
+        with named_damage(path, path.suffix):
             budget.check(declared_in_zip(path))
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-                names = archive.files
-                if key not in names and (key is not None or len(names) != 1):
-                    raise ValueError(f"`key` must be one of {', '.join(map(repr, names))}, the arrays of {path}")
-                array = archive[names[0] if key is None else key]
-    if not isinstance(array, np.ndarray):  # bytes, of a member without the header of an array
-        raise ValueError(f"{path} is not a valid {path.suffix} file; it may be damaged or cut short")
+    names = list(array_shapes(path))
+    if key not in names and (key is not None or len(names) != 1):
+        raise ValueError(f"`key` must be one of {', '.join(map(repr, names))}, the arrays of {path}")
+    array = open_array(path, names[0] if key is None else key)
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise ValueError(
             f"{path} must hold a 2-D array (n_rows, n_columns) of numbers, got shape {array.shape} and dtype "
@@ -282,12 +230,12 @@ def _read_parquet(files: list[Path], budget: Budget) -> pd.DataFrame:
 
     tables: list[Any] = []
     for file in files:
-        with _named_damage(file, "Parquet"):
+        with named_damage(file, "Parquet"):
             schema, batches = parquet_batches(file, budget)
             tables.append(pyarrow.Table.from_batches(batches, schema))
         if tables[-1].column_names != tables[0].column_names:
             raise ValueError(f"{file} has other columns than the files before it, or in another order")
-    with _named_damage(files[0], "Parquet"):
+    with named_damage(files[0], "Parquet"):
         return _as_frame(pyarrow.concat_tables(tables, promote_options="permissive"))
 
 
@@ -295,7 +243,7 @@ def _read_arrow(path: Path, budget: Budget) -> pd.DataFrame:
     import pyarrow
     from pyarrow import ipc
 
-    with _named_damage(path, "Arrow"), pyarrow.memory_map(str(path)) as file:
+    with named_damage(path, "Arrow"), pyarrow.memory_map(str(path)) as file:
         content = file.read_buffer()
         budget.check(declared_in_arrow(content))
         whole = content[:6].to_pybytes() == b"ARROW1"  # otherwise a stream
@@ -379,7 +327,7 @@ def _json_column(path: Path, name: str, values: list[Any]) -> Any:
         ) from error
 
 
-def _read_workbook(path: Path, sheet: str | None, as_text: Collection[str], budget: Budget) -> pd.DataFrame:
+def _read_workbook(path: Path, sheet: str | None, budget: Budget) -> pd.DataFrame:
     """Read a sheet without empty rows and columns around it. Formulas have the value that Excel computed last."""
     import openpyxl
     import pandas
@@ -387,7 +335,7 @@ def _read_workbook(path: Path, sheet: str | None, as_text: Collection[str], budg
     from neuralbayes.data.text_tables import check_names, is_data
 
     rows: list[tuple[Any, ...]] = []
-    with _named_damage(path, "Excel"), warnings.catch_warnings():
+    with named_damage(path, "Excel"), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about the appearance
         budget.take(declared_in_zip(path))
         with closing(openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)) as book:
@@ -395,7 +343,7 @@ def _read_workbook(path: Path, sheet: str | None, as_text: Collection[str], budg
             title = titles["1"] if sheet is None else sheet if sheet in book.sheetnames else titles.get(sheet)
             if title is None:
                 raise ValueError(
-                    f"`sheet` must be one of {', '.join(map(repr, book.sheetnames))} in {path}, got {sheet!r}"
+                    f"`sheet` must be one of {', '.join(map(repr, titles.values()))} in {path}, got {sheet!r}"
                 )
             book[title].reset_dimensions()
             for row in book[title].iter_rows(values_only=True):
@@ -411,11 +359,10 @@ def _read_workbook(path: Path, sheet: str | None, as_text: Collection[str], budg
     header = not is_data(first)
     names = [name or f"Unnamed: {j}" if header else f"x{j}" for j, name in enumerate(first)]
     check_names(str(path), names)
-    cells = [_sheet_column(column[header:], text=name in as_text) for name, column in zip(names, columns, strict=True)]
-    return pandas.DataFrame(dict(zip(names, cells, strict=True)))
+    return pandas.DataFrame({name: _sheet_column(column[header:]) for name, column in zip(names, columns, strict=True)})
 
 
-def _sheet_column(values: Sequence[Any], *, text: bool) -> pd.Series[Any]:
+def _sheet_column(values: Sequence[Any]) -> pd.Series[Any]:
     """A column of numbers, booleans or dates if all of its cells are; otherwise as in a text file."""
     import pandas
     import pyarrow
@@ -424,12 +371,12 @@ def _sheet_column(values: Sequence[Any], *, text: bool) -> pd.Series[Any]:
 
     values = [None if isinstance(value, str) and value.strip() in MISSING else value for value in values]
     kinds = {type(value) for value in values if value is not None}
-    if kinds and not text and (kinds <= {int, float} or kinds == {bool}):
+    if kinds and (kinds <= {int, float} or kinds == {bool}):
         return as_series(pyarrow.chunked_array([pyarrow.array(values, pyarrow.float64() if float in kinds else None)]))
     if kinds and kinds <= {datetime.datetime, datetime.date}:
         return pandas.to_datetime(pandas.Series(values))
     cells = [None if value is None else str(value) for value in values]
-    return typed(pyarrow.chunked_array([cells], pyarrow.string()), text=text or kinds != {str})
+    return typed(pyarrow.chunked_array([cells], pyarrow.string()), text=kinds != {str})
 
 
 def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:

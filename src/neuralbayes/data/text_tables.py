@@ -11,7 +11,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -28,33 +28,28 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Decimal = Literal[".", ","]
-Row = tuple[int, int, list[str]]
-"""The index of its first line, that of the line after it, and its cells; none in a blank row."""
+Row = tuple[int, int, list[str]]  # the index of its first line, that of the line after it, and its cells
 
 MARKS = (",", ";", "\t", "|")
 MARK_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "bar": "|", "pipe": "|"}
 
-SAMPLE_BYTES, SAMPLE_ROWS = 2**18, 1000
-"""The part of a file from which its separator and header are found."""
+SAMPLE_BYTES, SAMPLE_ROWS = 2**18, 1000  # the part of a file from which its separator and header are found
 
 NUMBER = re.compile(r"[+-]?(?:\d+|\d{1,3}(?:[.,'\u2019 \u00a0\u202f]\d{3})+)?(?:[.,]\d*)?(?:[eE][+-]?\d+)?")
 FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
 
+# Missing cells; signs are none in a column of other signs, such as + and -.
 SIGNS = ("-", "--", "?", ".", "–", "—")  # noqa: RUF001
-"""Text of missing cells, unless the column has other signs, such as + and -."""
-
 MISSING = (
     *("", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA", "NaN", "nan", "NAN", "-nan", "-NaN", "NULL", "Null", "null"),
     *("None", "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!"),
     *SIGNS,
 )
-"""Text of cells without a value."""
 
 BLANKS, CURRENCIES = " \u00a0\u202f\u2009", "$€£¥"
 THOUSANDS = (*BLANKS, "'", "’")  # noqa: RUF001
 
-EXACT = 2**53
-"""Largest integer up to which all are exact in double precision."""
+EXACT = 2**53  # largest integer up to which all are exact in double precision
 
 BOMS = {
     codecs.BOM_UTF8: "utf-8",
@@ -67,10 +62,7 @@ BOMS = {
 
 @dataclass(frozen=True)
 class Layout:
-    """The separator, the names of the columns, and the offset and line of the first row of data in a text.
-
-    A blank as a separator stands for any number of blanks. Columns without names in the file are x0, x1, ...
-    """
+    """The separator (" ": any number of blanks), the names, and the offset and line of the first row of data."""
 
     separator: str
     names: list[str]
@@ -87,7 +79,6 @@ def read_text(
     sep: str | None = None,
     decimal: Decimal | None = None,
     encoding: str | None = None,
-    as_text: Collection[str] = (),
 ) -> pd.DataFrame:
     """Read a text table that is called `name` in messages and probably has the separator `expected`."""
     import pandas
@@ -104,18 +95,12 @@ def read_text(
     del cells
     common = decimal or find_decimal([column.slice(0, 10_000) for column in columns.values()], layout.separator)
     marks: tuple[Decimal, ...] = (decimal,) if decimal else (common, "," if common == "." else ".")
-    series = {column: typed(columns.pop(column), marks, text=column in as_text) for column in layout.names}
+    series = {column: typed(columns.pop(column), marks) for column in layout.names}
     return pandas.DataFrame(series, copy=False)
 
 
 def as_utf8(content: bytes, name: str, encoding: str | None = None) -> bytes:
-    """Text in UTF-8 without a byte order mark; by default UTF-8, UTF-16, UTF-32, cp1252 and latin-1 are told apart.
-
-    Examples
-    --------
-    >>> as_utf8("größe".encode("cp1252"), "t.csv").decode(), as_utf8("größe".encode("utf-16"), "t.csv").decode()
-    ('größe', 'größe')
-    """
+    """Text in UTF-8 without a byte order mark; by default UTF-8, UTF-16, UTF-32, cp1252 and latin-1 are told apart."""
     if encoding is not None:
         try:
             found = [codecs.lookup(encoding).name]
@@ -123,15 +108,12 @@ def as_utf8(content: bytes, name: str, encoding: str | None = None) -> bytes:
         except LookupError as error:  # also raised for codecs that do not convert text to bytes
             raise ValueError(f"`encoding` must be one such as utf-8, cp1252 or latin-1, got {encoding!r}") from error
     else:
+        found = [codec for mark, codec in BOMS.items() if content.startswith(mark)][:1]
         head = content[:2000]
         odd, even = head[1::2].count(0), head[::2].count(0)
-        found = [codec for mark, codec in BOMS.items() if content.startswith(mark)][:1] or [
-            "utf-8",
-            "cp1252",
-            "latin-1",
-        ]
-        if len(found) > 1 and max(odd, even) > 0.2 * len(head) and min(odd, even) == 0:  # without a mark
+        if not found and max(odd, even) > 0.2 * len(head) and min(odd, even) == 0:  # UTF-16 without a mark
             found = ["utf-16-le" if odd else "utf-16-be"]
+        found = found or ["utf-8", "cp1252", "latin-1"]
     for codec in found:
         with suppress(UnicodeDecodeError, pa.ArrowInvalid):
             if codec != "utf-8":
@@ -143,7 +125,6 @@ def as_utf8(content: bytes, name: str, encoding: str | None = None) -> bytes:
 
 
 def find_layout(text: bytes, name: str, expected: str, sep: str | None = None) -> Layout:
-    """Find the layout from the beginning of a text; parameters as in :func:`read_text`."""
     if sep is not None:
         mark = MARK_NAMES.get(sep.lower(), sep)
         if len(mark) != 1 or not mark.isascii() or mark in '"\r\n' or mark.isalnum():
@@ -193,9 +174,8 @@ def _rows(lines: list[bytes], mark: str, *, whole: bool) -> list[Row]:
 
 
 def _reader(lines: Iterable[str], mark: str, *, strict: bool = False) -> Any:
-    blanks = mark == " "
-    lines = (f"{line.strip()}\n" for line in lines) if blanks else lines
-    return csv.reader(lines, delimiter=mark, skipinitialspace=blanks, strict=strict)
+    lines = (f"{line.strip()}\n" for line in lines) if mark == " " else lines
+    return csv.reader(lines, delimiter=mark, skipinitialspace=mark == " ", strict=strict)
 
 
 def _without_remarks(rows: list[Row]) -> list[list[str]]:
@@ -212,10 +192,7 @@ def _width(rows: list[list[str]]) -> tuple[int, float]:
 
 
 def _separator(rows: dict[str, list[list[str]]], expected: str) -> str:
-    """The separator that gives most rows the same number of cells, at least two; `expected` in doubt.
-
-    In rows such as 1,5;2,5, both marks fit; there the comma belongs to the numbers.
-    """
+    """The separator that gives most rows the same number of cells, at least two; `expected` in doubt."""
     shares = {mark: share for mark in MARKS for width, share in [_width(rows[mark])] if width > 1}
     best = [mark for mark, share in shares.items() if share == max(shares.values())]
     if not best:
@@ -223,7 +200,7 @@ def _separator(rows: dict[str, list[list[str]]], expected: str) -> str:
         columns = zip(*(row for row in rows[" "] if len(row) == width), strict=True)
         numeric = any(len(cells) > 1 and all(map(is_number_text, cells[1:])) for cells in columns)
         return " " if width > 1 and share > 0.7 and numeric else expected
-    for other in best[1:] if best[0] == "," else []:
+    for other in best[1:] if best[0] == "," else []:  # both fit 1,5;2,5, where the comma belongs to the numbers
         cells = [cell.strip() for row in rows[other] for cell in row if "," in cell]
         if cells and all(map(NUMBER.fullmatch, cells)):
             return other
@@ -231,15 +208,13 @@ def _separator(rows: dict[str, list[list[str]]], expected: str) -> str:
 
 
 def _preamble(rows: list[Row], separator: str, *, known: bool) -> int:
-    """Number of rows before the header: remarks, titles, blank lines.
-
-    With a known separator, a line that another one would divide may be the header of a file with a wrong `sep`.
-    """
+    """Number of rows before the header: remarks, titles, blank lines."""
     width = _width(_without_remarks(rows))[0]
     n = next(i for i, (_, _, cells) in enumerate(rows) if cells)
     remarks = titles = n
     for _, _, cells in rows[n:-1]:
         is_remark = not cells or (cells[0].startswith("#") and len(cells) != width)
+        # With a known separator, this may be the header of a file with a wrong `sep`.
         divided = known and any(mark in cell for cell in cells for mark in MARKS if mark != separator)
         if not is_remark and (width == 1 or len(cells) != 1 or divided):
             break
@@ -316,17 +291,7 @@ def _check_rows(data: Any, name: str, layout: Layout) -> None:
 
 
 def typed(cells: Any, marks: tuple[Decimal, ...] = (".", ","), *, text: bool = False) -> pd.Series[Any]:
-    """A column of text as a Series of numbers or booleans if all cells are such, otherwise of text.
-
-    `cells` are a ChunkedArray, `marks` the decimal marks to try in order. With `text`, it stays text.
-
-    Examples
-    --------
-    >>> typed(pa.chunked_array([["1.234,5", "NA", "7"]])).tolist()
-    [1234.5, nan, 7.0]
-    >>> typed(pa.chunked_array([["02750", "10001"]])).tolist()
-    ['02750', '10001']
-    """
+    """A column of text, a ChunkedArray, as numbers or booleans if all cells are such; `marks` are tried in order."""
     if not text and (numbers := _plain(cells, marks[0])) is not None:
         return as_series(numbers)
     trimmed, missing = _trimmed(cells)
@@ -361,13 +326,7 @@ def find_decimal(columns: list[Any], separator: str) -> Decimal:
 
 @cache
 def number_pattern(decimal: Decimal) -> str:
-    """Regular expression of a number with this decimal mark.
-
-    Examples
-    --------
-    >>> [bool(re.match(number_pattern("."), text)) for text in ("1,234.5", "$ 7", "1,5", "12 %")]
-    [True, True, False, True]
-    """
+    """Regular expression of a number with this decimal mark, such as 1,234.5, $ 7 or 12 %."""
     point, group = (r"\.", ",") if decimal == "." else (",", r"\.")
     grouped = "|".join(rf"(?:{mark}\d{{3}})+" for mark in (group, *THOUSANDS))
     whole = rf"(?:[1-9]\d{{0,2}}(?:{grouped})|\d+)"
@@ -425,14 +384,12 @@ def _cast(cells: Any, kind: str) -> Any:
 
 
 def _all(cells: Any, pattern: str) -> bool:
-    """Whether all non-null cells match."""
     # For most columns of text, the first cells are enough to see that they do not match.
     few = pc.all(pc.match_substring_regex(cells.slice(0, 20), pattern)).as_py()
     return bool(few is not False and pc.all(pc.match_substring_regex(cells, pattern)).as_py())
 
 
 def _any(cells: Any, pattern: str) -> bool:
-    """Whether any non-null cell matches."""
     return bool(pc.any(pc.match_substring_regex(cells, pattern)).as_py())
 
 
@@ -446,7 +403,6 @@ def as_series(array: Any) -> pd.Series[Any]:
     elif array.null_count and pa.types.is_boolean(array.type):
         dtype = pandas.BooleanDtype()
     elif array.null_count and pa.types.is_integer(array.type):
-        ends = pc.min_max(array).as_py()
-        dtype = pandas.Int64Dtype() if max(-ends["min"], ends["max"]) > EXACT else None
+        dtype = pandas.Int64Dtype() if max(map(abs, pc.min_max(array).as_py().values())) > EXACT else None
     series: pd.Series[Any] = array.to_pandas() if dtype is None else pandas.Series(dtype.__from_arrow__(array))
     return series

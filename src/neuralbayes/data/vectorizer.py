@@ -17,18 +17,12 @@ from neuralbayes.data.columns import Column, as_frame, as_missing, as_numbers, r
 from neuralbayes.data.encoders import BOOLEAN_WIDTH, Encoder, fit_encoder, restored_encoder
 from neuralbayes.data.fill import GaussianFill
 
-BLOCK_ROWS = 65_536
-"""Rows converted at a time."""
-
-FILL_ROWS = 20_000
-"""Number of evenly spaced rows for learning to predict missing cells."""
-
-NOTHING = "(nothing)"
-"""Name of the single column of zeros, if all columns of a table are left out."""
+BLOCK_ROWS = 65_536  # converted at a time
+FILL_ROWS = 20_000  # evenly spaced, for learning to predict missing cells
+NOTHING = "(nothing)"  # name of the single column of zeros, if all columns of a table are left out
 
 Arrays = dict[str, NDArray[Any]]
-Odd = dict[str, tuple[int, str]]
-"""Number and an example of unexpected cells, by column."""
+Odd = dict[str, tuple[int, str]]  # number and an example of unexpected cells, by column
 
 
 class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -71,16 +65,9 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
-    See Also
-    --------
-    neuralbayes.InformationClusterer : Accepts data frames and saves the vectorizer with the model.
-
     Notes
     -----
     Unlike skrub's ``TableVectorizer``, it is saved without pickle, so that a model of a stranger is safe to load.
-
-    All categories of a column have the same distance from each other. It is chosen so that the column has the variance
-    of a standardised number, but it is at most 2.5. Otherwise, a rare category would outweigh all other columns.
 
     Examples
     --------
@@ -113,13 +100,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: object = None) -> Self:
-        """Recognise the columns and learn how to turn them into numbers.
-
-        Parameters
-        ----------
-        X : DataFrame of pandas or polars, or array-like of shape (n_samples, n_features)
-        y : ignored
-        """
+        """Recognise the columns of a data frame of pandas or polars, and learn how to turn them into numbers."""
         frame = as_frame(X)
         if not len(frame):
             raise ValueError(f"`X` must have at least one row, got shape {frame.shape}")
@@ -205,7 +186,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return (np.hstack(parts) if parts else np.zeros((len(frame), 1))), odd
 
     def state(self) -> tuple[dict[str, Any], Arrays]:
-        """The fitted state as JSON values and arrays; `restored` reads it back."""
+        """The fitted state as JSON values and arrays, for `restored`."""
         check_is_fitted(self)
         arrays: Arrays = {"mean": self.fill_.mean, "covariance": self.fill_.covariance}
         encoders = []

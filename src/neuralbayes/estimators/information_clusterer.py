@@ -651,8 +651,7 @@ class InformationClusterer(Clusterer):
         """The clusterer as a module of PyTorch: from rows, or images (n, C, H, W) in [0, 1], to logits."""
         import torch
 
-        from neuralbayes.networks.rows import RowLayer
-        from neuralbayes.networks.states import StateNetwork
+        from neuralbayes.networks.states import RowLayer, StateNetwork
 
         frame = self.frame_
         reduction = None if frame.reduction is None else torch.from_numpy(frame.reduction)

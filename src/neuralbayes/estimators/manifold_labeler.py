@@ -26,7 +26,7 @@ from neuralbayes.manifolds.separation import CERTIFIED
 from neuralbayes.networks.sines import SineNetwork
 from neuralbayes.objectives import DML, Objective
 from neuralbayes.system.devices import device_of, torch_device, working_copy
-from neuralbayes.system.threads import one_thread
+from neuralbayes.system.limits import one_thread
 
 if TYPE_CHECKING:
     from neuralbayes.data.vectorizer import TableVectorizer

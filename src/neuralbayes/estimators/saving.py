@@ -272,7 +272,7 @@ def _fitted_names(estimator: Any) -> list[str]:
 def _plain(value: Any) -> Any:
     """Convert a parameter to JSON types, tuples to lists; None if impossible, as for a random generator."""
     if hasattr(value, "sample_term") or hasattr(value, "terms"):
-        from neuralbayes.objectives.description import described
+        from neuralbayes.objectives.base import described
 
         return described(value)  # an objective, which only training needs: a loaded model only describes it
     if isinstance(value, np.generic):

@@ -23,15 +23,10 @@ from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.system.files import read_json, read_tensors, write_json, write_tensors
 from neuralbayes.training.inference import evaluation_mode, in_blocks
 
-WIDTHS = {"paper": 1.0, "small": 0.25, "tiny": 0.08}
-"""Width of each named encoder relative to the paper's channels, 200-500-700-1000."""
-
-MIN_SIDE = 22
-"""Pixels: 22-20-10-8-6-3-1 through the layers."""
-
+WIDTHS = {"paper": 1.0, "small": 0.25, "tiny": 0.08}  # relative to the paper's channels, 200-500-700-1000
+MIN_SIDE = 22  # pixels: 22-20-10-8-6-3-1 through the layers
 STATES = ("relu1", "relu2", "relu3", "relu4")
-MAX_FEATURES = 4096
-"""Maximum number of features per image."""
+MAX_FEATURES = 4096  # per image
 
 FORMAT = 1
 
@@ -129,14 +124,8 @@ class ImageEncoder(nn.Module):
             return flat_state(layers(self.prepare(batch).to(device)), max_size)[: len(indices)]
 
         with evaluation_mode(self):
-            return in_blocks(
-                flat,
-                len(source),
-                block=batch_size,
-                description="batches of features",
-                verbose=verbose,
-                dtype=np.float32,
-            )
+            options: dict[str, Any] = {"description": "batches of features", "verbose": verbose, "dtype": np.float32}
+            return in_blocks(flat, len(source), block=batch_size, **options)
 
     def layers(self, state: str) -> nn.Sequential:
         """The layers up to a hidden state, "relu1" to "relu4", which share their weights with this encoder."""
@@ -194,18 +183,10 @@ class ImageEncoder(nn.Module):
 def random_encoder(
     like: ImageEncoder, images: ImageSource | NDArray[np.uint8], seed: int = 0, *, n_images: int = 1000
 ) -> ImageEncoder:
-    """Create an encoder with the architecture and normalisation of `like` and random weights.
+    """An encoder with the architecture and normalisation of `like`, and the initial weights of pretraining with `seed`.
 
-    Parameters
-    ----------
-    like : ImageEncoder
-    images : ImageSource or ndarray of shape (n, H, W, C), uint8
-        Training images.
-    seed : int, default=0
-        With the seed of a pretraining, these are its initial weights.
-    n_images : int, default=1000
-        Number of images, taken from the beginning, over which the statistics of batch normalisation are averaged. Those
-        of a new layer, mean 0 and variance 1, would amount to no batch normalisation.
+    The statistics of its batch normalisation are those of the first `n_images`: those of a new layer, mean 0 and
+    variance 1, would amount to no batch normalisation.
     """
     source = as_source(images)
     if tuple(source.shape) != tuple(like.shape):
@@ -235,15 +216,7 @@ def flat_state(state: Tensor, max_size: int) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class StateUse:
-    """Use of the states of a hidden layer.
-
-    Attributes
-    ----------
-    p_z : Tensor of shape (n_states,)
-        p(z), averaged over positions.
-    information : float
-        I(x; z) in nats, averaged over positions.
-    """
+    """Use of the states of a hidden layer: p(z), (n_states,), and I(x; z) in nats, averaged over positions."""
 
     p_z: Tensor
     information: float
@@ -266,16 +239,14 @@ def state_use(encoder: ImageEncoder, source: ImageSource, n_images: int = 2048) 
     n = min(n_images, len(source))
     p_z: dict[str, Tensor] = {}
     h_zx = dict.fromkeys(STATES, 0.0)
-    was_training = encoder.training
-    encoder.eval()
-    for indices in np.array_split(np.arange(n), math.ceil(n / 256)):
-        share = len(indices) / n
-        for name, logits in states(encoder.prepare(source.read(indices)).to(device)).items():
-            p_zx = posterior(logits)
-            part = share * prior(p_zx)
-            p_z[name] = p_z[name] + part if name in p_z else part
-            h_zx[name] += share * float(conditional_entropy(p_zx))
-    encoder.train(was_training)
+    with evaluation_mode(encoder):
+        for indices in np.array_split(np.arange(n), math.ceil(n / 256)):
+            share = len(indices) / n
+            for name, logits in states(encoder.prepare(source.read(indices)).to(device)).items():
+                p_zx = posterior(logits)
+                part = share * prior(p_zx)
+                p_z[name] = p_z[name] + part if name in p_z else part
+                h_zx[name] += share * float(conditional_entropy(p_zx))
     return {
         name: StateUse(p.mean(dim=(1, 2)).cpu(), max(0.0, float(entropy(p, dim=0).mean()) - h_zx[name]))
         for name, p in p_z.items()

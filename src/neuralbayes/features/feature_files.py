@@ -16,7 +16,7 @@ from pyarrow import csv, parquet
 
 from neuralbayes.data.columns import CLASS, FEATURE, INDEX, LABEL, PATH, marked
 from neuralbayes.data.images import ImageSource, as_source
-from neuralbayes.data.path_text import path_cell
+from neuralbayes.data.pictures import path_cell
 from neuralbayes.data.progress import late_bar
 from neuralbayes.data.sources import subset
 from neuralbayes.features.encoder import ImageEncoder
@@ -72,7 +72,8 @@ def write_features(
     >>> np.load("features.npy", mmap_mode="r").dtype
     dtype('float32')
     """
-    check_features_path(path)
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise ValueError(f"`path` must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, got {str(path)!r}")
     path, source = Path(path), as_source(images)
     columns: dict[str, Any] = {INDEX: np.arange(len(source))}
     columns |= {} if names is None else {PATH: pa.array(map(path_cell, names), pa.string())}
@@ -105,23 +106,6 @@ def write_features(
                 writer.write_table(table)
             advance(len(rows))
         if path.suffix.lower() == ".npy" and len(columns) > 1:
-            with atomic_write(rows_file(path)) as other:
+            with atomic_write(path.with_name(f"{path.stem}-rows.csv")) as other:
                 csv.write_csv(beside, other)
     return len(source), n_features
-
-
-def rows_file(path: str | Path) -> Path:
-    """Path of the names and classes of a .npy file.
-
-    Examples
-    --------
-    >>> rows_file("features.npy").name
-    'features-rows.csv'
-    """
-    return Path(path).with_name(f"{Path(path).stem}-rows.csv")
-
-
-def check_features_path(path: str | Path) -> None:
-    """Raise unless `path` ends in .parquet, .csv or .npy."""
-    if Path(path).suffix.lower() not in SUFFIXES:
-        raise ValueError(f"`path` must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, got {str(path)!r}")

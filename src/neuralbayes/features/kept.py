@@ -29,19 +29,8 @@ def kept_features(
 
     Each item is computed once, even if it occurs several times. After an error or Ctrl-C, the same call continues.
 
-    Parameters
-    ----------
-    network : Network
-    items : sequence of str, or ImageSource
-    path : Path, optional
-        A .safetensors file. A file of another network is replaced. Features of your own function are not kept, because
-        they may depend on files that only the function knows.
-    verbose : bool, default=False
-        Show progress.
-
-    Returns
-    -------
-    ndarray of shape (n, n_features), float32
+    A file of another network is replaced. Features of your own function are not kept, because they may depend on files
+    that only the function knows. The result is (n, n_features), float32.
     """
     digests, read = _readable(items, network)
     path = None if network.own else path
@@ -109,11 +98,6 @@ def _kept(path: Path | None, identity: str) -> tuple[Digests, NDArray[np.float32
     fits = items.dtype == np.uint8 and features.dtype == np.float32 and items.shape == (len(features), 16)
     whole = fits and features.ndim == 2 and bool(np.isfinite(features).all())
     return (items, features) if whole and metadata.get("network") == identity else nothing
-
-
-def keeps(path: Path, network: Network) -> bool:
-    """Whether a file contains features of this network."""
-    return len(_kept(path, network.identity)[0]) > 0
 
 
 def _digests(contents: Iterable[bytes]) -> Digests:

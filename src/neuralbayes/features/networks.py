@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -46,32 +46,15 @@ BETTER = {"texts": "sentence-transformers:all-MiniLM-L6-v2", "pictures": "timm:v
 FAMILIES: dict[str, Kind] = {"timm": "pictures", "sentence-transformers": "texts"}
 FORMS = "wordllama, efficientnet-lite0, timm:NAME, sentence-transformers:NAME, file.py:function"
 
-BATCH = 32
-"""Number of pictures in a batch."""
-
-SIDE = 224
-"""Side of pictures in pixels if neither the network nor the user gives a size."""
-
-SMALL = 64
-"""Largest shorter side of images, in pixels, whose pixels are learned from directly."""
-
-SECONDS = 2.0
-"""How long to wait for an answer from the internet."""
+BATCH = 32  # pictures
+SIDE = 224  # of pictures in pixels, if neither the network nor the user gives a size
+SMALL = 64  # pixels: images whose shorter side has at most as many are learned from directly
+SECONDS = 2.0  # how long to wait for an answer from the internet
 
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """Preprocessing of pictures for a network.
-
-    Attributes
-    ----------
-    size : tuple (H, W)
-        Size of the input of the network.
-    resizing : NetworkResizing
-        How to resize pictures to this size.
-    mean, std : tuple of float
-        Mean and standard deviation of the colours, which are in [0, 1].
-    """
+    """Pictures resized to `size` (H, W), with the mean and deviation of their colours, which are in [0, 1]."""
 
     size: tuple[int, int]
     resizing: NetworkResizing
@@ -89,21 +72,10 @@ class Preprocessing:
 
 @dataclass(frozen=True)
 class Network:
-    """A frozen network that computes features of pictures or texts.
+    """A frozen network: `compute` takes uint8 pictures (n, *preprocessing.size, 3), or a list of texts, to (n, m).
 
-    Attributes
-    ----------
-    name : str
-        The name that was passed to :func:`load_network`.
-    kind : {"pictures", "texts"}
-    identity : str
-        A digest of its weights and preprocessing. Features from networks with the same identity can be compared.
-    compute : callable
-        uint8 pictures (n, *preprocessing.size, 3), or a list of texts -> features (n, n_features).
-    preprocessing : Preprocessing or None
-        Preprocessing of pictures; None for texts.
-    own : bool
-        Whether it is the user's function. Its features are not kept, because it may read files that we cannot know.
+    Features from networks with the same `identity`, a digest of weights and preprocessing, can be compared. Those of an
+    `own` function are not kept, because it may read files that we cannot know.
     """
 
     name: str
@@ -125,13 +97,7 @@ class Network:
 
 
 def default_network(kind: Kind) -> str:
-    """Name of the network that ``features="auto"`` takes for pictures or texts.
-
-    Raises
-    ------
-    ImportError
-        If its package is not installed. The message says how to install it.
-    """
+    """Name of the network that ``features="auto"`` takes, or an ImportError that says how to install it."""
     if kind == "pictures" and _at_hand(BETTER["pictures"]):
         return BETTER["pictures"]
     if any(find_spec(module) is None for module in NEEDS[kind]):
@@ -144,13 +110,7 @@ def default_network(kind: Kind) -> str:
 
 
 def better_network(name: str) -> str | None:
-    """What to say after ``features="auto"`` chose `name`: the next better network, and how to get it.
-
-    Examples
-    --------
-    >>> better_network("wordllama").split(";")[0]
-    'texts are compared by wordllama'
-    """
+    """What to say after ``features="auto"`` chose `name`: the next better network, and how to get it."""
     kind = next((kind for kind, packaged in PACKAGED.items() if packaged == name), None)
     if kind is None:
         return None
@@ -161,71 +121,16 @@ def better_network(name: str) -> str | None:
 
 
 def needs_network(source: ImageSource) -> bool:
-    """Whether images are compared by the features of a pretrained network, because they are larger than `SMALL`.
-
-    Examples
-    --------
-    >>> from neuralbayes.data.sources import ArraySource
-    >>> needs_network(ArraySource(np.zeros((10, 28, 28), np.uint8)))
-    False
-    """
+    """Whether images are compared by the features of a pretrained network, because they are larger than `SMALL`."""
     inner = getattr(source, "source", source)
     return min(getattr(inner, "reduced_from", None) or inner.shape[:2]) > SMALL
 
 
-def features_of(
-    items: Sequence[str] | ImageSource,
-    network: str | Network,
-    *,
-    size: tuple[int, int] | None = None,
-    device: str = "auto",
-    kept: Path | None = None,
-    progress: bool = False,
-) -> NDArray[np.float32]:
-    """Compute the features of texts or images.
-
-    Parameters
-    ----------
-    items : sequence of str, or ImageSource
-        Images of files are read again at the size that the network expects.
-    network : str or Network
-        A name in the table of this module, or the result of :func:`load_network`.
-    size, device
-        See :func:`load_network`.
-    kept : Path, optional
-        A .safetensors file that keeps the features of each item. See :func:`neuralbayes.features.kept.kept_features`.
-    progress : bool, default=False
-
-    Returns
-    -------
-    ndarray of shape (n, n_features), float32
-    """
-    from neuralbayes.features.kept import kept_features
-
-    pictures = hasattr(items, "read")
-    if isinstance(network, str):
-        network = load_network(network, "pictures" if pictures else "texts", size=size, device=device)
-    return kept_features(network, items, kept, verbose=progress)
-
-
 def load_network(name: str, kind: Kind, *, size: tuple[int, int] | None = None, device: str = "auto") -> Network:
-    """Load a pretrained network by its name.
+    """Load a pretrained network for pictures or texts by its name, in one of the forms of the table above.
 
-    Parameters
-    ----------
-    name : str
-        One of the forms in the table of this module.
-    kind : {"pictures", "texts"}
-        Kind of the data.
-    size : tuple (H, W), optional
-        Input size of a network for pictures, by default the size that it was trained with.
-    device : str, default="auto"
-        Where to compute: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one available. Your own function chooses
-        its device itself.
-
-    Returns
-    -------
-    Network
+    `size` (H, W) is the input of a network for pictures, by default what it was trained with; `device` is where to
+    compute, except for your own function, which chooses itself.
 
     Examples
     --------
@@ -249,7 +154,11 @@ def load_network(name: str, kind: Kind, *, size: tuple[int, int] | None = None, 
     if name == PACKAGED["pictures"]:
         return _efficientnet(size, torch_device(device))
     module, extra = ("timm", "timm") if family == "timm" else ("sentence_transformers", "sentences")
-    library = _import(module, extra)
+    try:
+        library = import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.replace("_", "-")
+        raise ImportError(f"these features need {package}: pip install 'neuralbayes[{extra}]'") from error
     load = _timm if family == "timm" else _sentence_transformers
     with _loading(name):
         return load(library, name, size, torch_device(device))
@@ -368,14 +277,6 @@ def _at_hand(name: str) -> bool:
         return False
     found = import_module("huggingface_hub").try_to_load_from_cache(f"timm/{name[5:]}", "model.safetensors")
     return isinstance(found, str)
-
-
-def _import(module: str, extra: str) -> Any:
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        package = module.replace("_", "-")
-        raise ImportError(f"these features need {package}: pip install 'neuralbayes[{extra}]'") from error
 
 
 @contextmanager

@@ -26,12 +26,8 @@ def with_features(
     >>> with_features(points, lambda texts: np.array([[len(text), 1] for text in texts])).X[:, 0]
     array([1., 2., 3.], dtype=float32)
     """
-    if points.noun == "row":
-        return _of_rows(points, features)
-    return _of_texts_or_images(points, features, device, cache, progress)
-
-
-def _of_rows(points: Points, features: Any) -> Points:
+    if points.noun != "row":
+        return _of_texts_or_images(points, features, device, cache, progress)
     if features is None or (isinstance(features, str) and features == "auto"):
         return points
     if isinstance(features, str) and not features.lower().endswith(".npy"):

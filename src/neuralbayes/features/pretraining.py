@@ -25,10 +25,10 @@ from neuralbayes.features.encoder import STATES, WIDTHS, ImageEncoder, is_dead, 
 from neuralbayes.gradients.exact import Marginal, backward
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM, Objective, Smoothness, WeightedSum
-from neuralbayes.objectives.description import described
-from neuralbayes.system.files import write_json, write_tensors
+from neuralbayes.objectives.base import described
+from neuralbayes.system.files import write_json
 from neuralbayes.training.batches import batches_for, check_integer
-from neuralbayes.training.callbacks import Callback, EarlyStopping, StopOnNaN, TrainingState, WarnOnCollapse
+from neuralbayes.training.callbacks import Callback, StopOnNaN, TrainingState, WarnOnCollapse
 from neuralbayes.training.loop import cosine, train
 from neuralbayes.training.rng import noise_of_rank, seeded_globally
 from neuralbayes.training.run_folder import open_run
@@ -40,7 +40,6 @@ WATCHED = 256
 """Images for measuring information and dead states during training."""
 
 ADVICE = "Try a larger alpha, a smaller beta or a smaller learning rate, and check that the images differ."
-"""Hint for a collapsed layer."""
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "encoder": tuple(WIDTHS),
@@ -66,8 +65,6 @@ class PretrainConfig:
         Version of MIM; not used with another objective.
     scales : tuple of int
         Average pooling sizes of the hidden states.
-    noise_scale : float
-        Standard deviation of the step length of R_c.
     smooth_fraction : float
         Share of each micro-batch on which R_c is computed.
     batch_size, microbatch_size : int
@@ -77,8 +74,6 @@ class PretrainConfig:
     recompute : bool
         Use less memory and more time; see :func:`neuralbayes.backward`.
     epochs : int
-    patience : int, optional
-        Stop after this many epochs without improvement of the loss, which includes R_c and is averaged over an epoch.
     learning_rate, weight_decay : float
         Settings of Adam.
     schedule : {"constant", "cosine"}
@@ -87,13 +82,6 @@ class PretrainConfig:
     augment : bool
         Flip images at random and shift them by up to an eighth of the width. The paper does not.
     seed : int
-
-    Examples
-    --------
-    >>> import neuralbayes as nb
-    >>> config = nb.PretrainConfig(encoder="small", beta=0.5, epochs=12)
-    >>> config.batch_size, config.scales
-    (4000, (1, 2))
     """
 
     encoder: str = "paper"
@@ -101,14 +89,12 @@ class PretrainConfig:
     beta: float = 4.0
     version: Literal[1, 2] = 2
     scales: tuple[int, ...] = (1, 2)
-    noise_scale: float = 0.1
     smooth_fraction: float = 1.0
     batch_size: int = 4000
     microbatch_size: int = 500
     marginal: Marginal = "minibatch"
     recompute: bool = True
     epochs: int = 100
-    patience: int | None = None
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
     schedule: Literal["constant", "cosine"] = "constant"
@@ -120,9 +106,8 @@ class PretrainConfig:
         for name, known in CHOICES.items():
             if getattr(self, name) not in known:
                 raise ValueError(f"`{name}` must be one of {', '.join(map(str, known))}, got {getattr(self, name)!r}")
-        for name in ("batch_size", "microbatch_size", "epochs", "patience"):
-            if getattr(self, name) is not None:
-                check_integer(name, getattr(self, name), 1)
+        for name in ("batch_size", "microbatch_size", "epochs"):
+            check_integer(name, getattr(self, name), 1)
         if not self.learning_rate > 0:
             raise ValueError(f"`learning_rate` must be positive, got {self.learning_rate!r}")
         object.__setattr__(self, "scales", tuple(self.scales))
@@ -228,7 +213,6 @@ def pretrain(
     folder = None if out is None else Path(out)
     source = as_source(images)
     guard = WarnOnCollapse(ADVICE)
-    stopping = [] if config.patience is None else [EarlyStopping(patience=config.patience)]
 
     with seeded_globally(config.seed):
         normalization = rank_zero_result(
@@ -238,7 +222,7 @@ def pretrain(
         states = HiddenStates(encoder.network, STATES, config.scales)
         fabric.to_device(states)
         watch = _Watch(states, encoder.prepare(source.read(np.arange(min(WATCHED, len(source))))))
-        smoothness = Smoothness(config.beta, scale=config.noise_scale, fraction=config.smooth_fraction)
+        smoothness = Smoothness(config.beta, fraction=config.smooth_fraction)
         microbatch_size = -(-config.microbatch_size // fabric.world_size)
 
         def fetch(indices: Tensor) -> Tensor:
@@ -246,16 +230,9 @@ def pretrain(
             return encoder.prepare(augmented(batch) if config.augment else batch)
 
         def step(network: nn.Module, batch: Tensor) -> Mapping[str, float | Tensor]:
-            loss = backward(
-                objective,
-                network,
-                batch,
-                microbatch_size=microbatch_size,
-                marginal=config.marginal,
-                smoothness=smoothness,
-                recompute=config.recompute,
-            )
-            return {"loss": loss, **watch.latest}
+            options: dict[str, Any] = {"marginal": config.marginal, "recompute": config.recompute}
+            options |= {"microbatch_size": microbatch_size, "smoothness": smoothness}
+            return {"loss": backward(objective, network, batch, **options), **watch.latest}
 
         if folder is not None:  # only after all settings and images have been checked
             rank_zero_result(fabric, lambda: open_run(folder, "mim", settings))
@@ -270,7 +247,7 @@ def pretrain(
                 ),
                 schedule=cosine(warmup=0.02) if config.schedule == "cosine" else None,
                 max_epochs=config.epochs,
-                callbacks=(StopOnNaN(), watch, guard, *callbacks, *stopping),
+                callbacks=(StopOnNaN(), watch, guard, *callbacks),
                 stateful={"objective": objective},
                 run_dir=folder,
                 log_every=20,
@@ -280,7 +257,6 @@ def pretrain(
         encoder.eval()
         if folder is not None and fabric.is_global_zero:
             use = state_use(encoder, source)
-            write_tensors(folder / "states.safetensors", {name: layer.p_z for name, layer in use.items()}, {})
             encoder.save(folder)
             seen = state.epoch * len(source) + state.step % state.steps_per_epoch * config.batch_size
             result = {

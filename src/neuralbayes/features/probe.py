@@ -34,9 +34,7 @@ from neuralbayes.training.inference import in_blocks
 Head = Literal["mlp", "linear", "knn"]
 HEADS = ("mlp", "linear", "knn")
 
-HELD_OUT = 0.2
-"""Fraction of each class that is held out if there are no test samples."""
-
+HELD_OUT = 0.2  # of each class, if there are no test samples
 NEIGHBORS = 20
 BATCH = 128
 EPOCHS, PATIENCE = 100, 5
@@ -60,15 +58,6 @@ class ProbeResult:
     n_features, n_train, n_test : int
     feature_seconds, head_seconds : float
         Time to compute the features, and to train and test all classifiers.
-
-    Examples
-    --------
-    >>> import neuralbayes as nb
-    >>> y = np.arange(400) % 2
-    >>> x = np.random.default_rng(0).normal(size=(400, 8)) + 3 * y[:, None]
-    >>> result = nb.probe(None, x[:300], y[:300], test=(x[300:], y[300:]), head="knn")
-    >>> result.mean, result.confusion
-    (1.0, ((50, 0), (0, 50)))
     """
 
     head: str

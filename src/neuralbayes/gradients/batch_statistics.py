@@ -21,15 +21,12 @@ Statistics = dict[_BatchNorm, list[tuple[Tensor, Tensor]]]
 
 @contextmanager
 def recorded_statistics(network: nn.Module, wanted: bool = True) -> Iterator[Statistics]:
-    """Record mean and variance, with gradients, of each batch normalisation layer in training mode inside the block.
-
-    If `wanted` is False, nothing is recorded.
-    """
+    """Record mean and variance, with gradients, of each batch normalisation layer in training mode, if `wanted`."""
     statistics: Statistics = {}
 
     def record(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         if isinstance(module, _BatchNorm):
-            mean, variance, _ = _Moments.apply(inputs[0], _alone, True)  # type: ignore[no-untyped-call]
+            mean, variance, _ = _Moments.apply(inputs[0], lambda own: own, True)  # type: ignore[no-untyped-call]
             statistics.setdefault(module, []).append((mean, variance))
 
     hooks = [m.register_forward_pre_hook(record) for m in _batch_norms(network)] if wanted else []
@@ -44,20 +41,10 @@ def recorded_statistics(network: nn.Module, wanted: bool = True) -> Iterator[Sta
 def shared_statistics(
     network: nn.Module, total: Callable[[Tensor], Tensor] | None, present: bool = True
 ) -> Iterator[Statistics]:
-    """Make each batch normalisation layer in training mode use the statistics of all processes.
+    """Make each batch normalisation layer in training mode use the statistics of all processes, and yield them.
 
-    Parameters
-    ----------
-    network : nn.Module
-    total : callable, optional
-        Sums a tensor over the processes; None leaves the network unchanged.
-    present : bool, default=True
-        Whether the samples of this process count, or are only placeholders.
-
-    Yields
-    ------
-    Statistics
-        The statistics that were used, as in `recorded_statistics`.
+    `total` sums a tensor over the processes, or is None, which leaves the network unchanged. If the samples of this
+    process are not `present`, they are only placeholders.
     """
     statistics: Statistics = {}
 
@@ -164,11 +151,6 @@ class _Normalized(torch.autograd.Function):
         grad_mean, grad_variance = -gain * inverse * grad_bias, -0.5 * gain * inverse.square() * grad_weight
         trained = weight is not None
         return grad_x, grad_mean, grad_variance, grad_weight if trained else None, grad_bias if trained else None, None
-
-
-def _alone(tensor: Tensor) -> Tensor:
-    """The sum over a single process: the identity."""
-    return tensor
 
 
 def _along_channels(values: Tensor, like: Tensor) -> Tensor:

@@ -45,8 +45,7 @@ from neuralbayes.system.autocast import within_autocast, without_autocast
 
 Marginal = Literal["minibatch", "running", "exact"]
 
-KEPT_BYTES = 2**26
-"""Maximum size of posteriors that are kept between passes; larger ones are recomputed."""
+KEPT_BYTES = 2**26  # of posteriors between passes; larger ones are recomputed
 
 
 def backward(
@@ -132,7 +131,11 @@ def backward(
     """
     if not torch.is_grad_enabled():
         raise ValueError("`backward` must run with gradients; call it outside of torch.no_grad() and inference_mode()")
-    weighted = _checked(objective)
+    if not isinstance(objective, Objective | WeightedSum):
+        raise TypeError(f"`objective` must be an Objective or a WeightedSum, got {type(objective).__name__}")
+    if any(p.requires_grad for p in objective.parameters()):
+        raise ValueError("`objective` must have no parameters of its own to train: p(z) would hide their gradient")
+    weighted = objective if isinstance(objective, WeightedSum) else WeightedSum(objective)
     if isinstance(network, nn.parallel.DistributedDataParallel):
         network = network.module  # replaced by the sum over processes below
     if not isinstance(smoothness, Smoothness | None):
@@ -280,7 +283,7 @@ class _Run:
                 seeded(chunk.seed, x.device),
                 given_statistics(statistics) if statistics else self.shared(chunk),
             ):
-                return self.last(x) if smoothness.of_last else self.call(x)
+                return self.call(x) if callable(smoothness.of) else self.last(x)
 
         function = perturbed
         if self.recompute:
@@ -329,14 +332,6 @@ def _depends_on_prior(objective: Objective, p_z: Tensor) -> bool:
     leaf = p_z.detach().requires_grad_()
     with torch.enable_grad():
         return bool(objective.per_sample(p_z.detach()[None], leaf).requires_grad)
-
-
-def _checked(objective: Objective | WeightedSum) -> WeightedSum:
-    if not isinstance(objective, Objective | WeightedSum):
-        raise TypeError(f"`objective` must be an Objective or a WeightedSum, got {type(objective).__name__}")
-    if any(p.requires_grad for p in objective.parameters()):
-        raise ValueError("`objective` must have no parameters of its own to train: p(z) would hide their gradient")
-    return objective if isinstance(objective, WeightedSum) else WeightedSum(objective)
 
 
 @contextmanager

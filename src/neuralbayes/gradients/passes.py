@@ -16,8 +16,7 @@ from neuralbayes.distributed import Processes
 from neuralbayes.objectives.base import Objective, Outputs, as_list, interior_posterior
 from neuralbayes.objectives.smoothness import Smoothness
 
-PART_BYTES = 2**22
-"""Size of the pieces in which the terms of an output are evaluated."""
+PART_BYTES = 2**22  # of the pieces in which the terms of an output are evaluated
 
 
 @dataclass
@@ -49,7 +48,9 @@ def microbatches(
     size = largest if microbatch_size is None else microbatch_size
     if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
         raise ValueError(f"`microbatch_size` must be an integer of at least 1, got {microbatch_size!r}")
-    weight = torch.ones(len(batch), device=batch.device, dtype=_weight_dtype(network, batch))
+    # float64 if the network or its input is, so that the gradient is exact in it
+    double = batch.dtype == torch.float64 or any(p.dtype == torch.float64 for p in network.parameters())
+    weight = torch.ones(len(batch), device=batch.device, dtype=torch.float64 if double else torch.float32)
     if sample_weight is not None:
         sample_weight = torch.as_tensor(sample_weight)
         if sample_weight.shape != weight.shape or not bool((sample_weight >= 0).all()):
@@ -70,12 +71,6 @@ def microbatches(
         weight = torch.cat([weight, weight.new_zeros(missing)])
     pieces = zip(batch.tensor_split(n_chunks), (weight / total).tensor_split(n_chunks), seeds, strict=True)
     return [Microbatch(x, w, seed, present=i < n) for i, (x, w, seed) in enumerate(pieces)]
-
-
-def _weight_dtype(network: nn.Module, batch: Tensor) -> torch.dtype:
-    """float64 if the network or its input is, so that the gradient is exact in float64; otherwise float32."""
-    double = batch.dtype == torch.float64 or any(p.dtype == torch.float64 for p in network.parameters())
-    return torch.float64 if double else torch.float32
 
 
 class BufferState:
@@ -118,10 +113,7 @@ def frozen_buffers(network: nn.Module, at: BufferState | None = None) -> Iterato
 def seeded(seed: int, device: torch.device) -> Iterator[Callable[[], bool]]:
     """Draw random numbers, such as dropout masks, from `seed`, and restore the global generators.
 
-    Yields
-    ------
-    callable
-        Returns whether any random numbers have been drawn inside the block, on the CPU or on `device`.
+    Yields a function that says whether any have been drawn inside the block, on the CPU or on `device`.
     """
     cuda = [device] if device.type == "cuda" else []
 
@@ -138,35 +130,22 @@ def seeded(seed: int, device: torch.device) -> Iterator[Callable[[], bool]]:
 
 
 class Term:
-    """The objective on one output of a network for a micro-batch: given E and G, a function of that output alone.
+    """The objective on one output (n_samples, n_states, *spatial) of a network: given E and G, a function of it alone.
 
-    Attributes
-    ----------
-    factor : float
-        Weight of this output in the objective.
-    objective : Objective
-    output : Tensor of shape (n_samples, n_states, *spatial)
-        Detached from its graph.
-    weight : Tensor of shape (n_samples,)
-        Weights of the samples in the whole batch.
-    part : int
-        Number of samples that are evaluated at a time.
-    p_z, slope : Tensor of shape (n_states, *spatial)
-        E and G = dJ/dE, set before the backward pass.
+    `factor` is the weight of this output in the objective, and `weight` (n_samples,) are those of the samples in the
+    whole batch. `p_z` and `slope` (n_states, *spatial), E and G = dJ/dE, are set before the backward pass.
     """
 
     p_z: Tensor
     slope: Tensor
 
-    def __init__(
-        self, factor: float, objective: Objective, output: Tensor, weight: Tensor, part_bytes: int = PART_BYTES
-    ) -> None:
+    def __init__(self, factor: float, objective: Objective, output: Tensor, weight: Tensor) -> None:
         self.factor = factor
         self.objective = objective
         self.output = output.detach()
         self.weight = weight
         # Samples are independent, and a small piece stays in the processor's cache.
-        self.part = max(1, part_bytes // max(1, self.output[0].nbytes))
+        self.part = max(1, PART_BYTES // max(1, self.output[0].nbytes))
 
     def prior(self, weight: Tensor) -> Tensor:
         """Weighted sum of p(z|x) over the samples."""
@@ -197,15 +176,7 @@ class Term:
 
 
 class Passed:
-    """A micro-batch after the clean and the perturbed forward pass, before its backward pass.
-
-    Parameters
-    ----------
-    outputs : list of Tensor
-        Outputs of the clean pass.
-    terms : list of Term
-        The objective on each output.
-    """
+    """A micro-batch after the clean and the perturbed forward pass, before its backward pass."""
 
     def __init__(self, outputs: list[Tensor], terms: list[Term]) -> None:
         self.terms = terms

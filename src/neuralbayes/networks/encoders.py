@@ -11,9 +11,6 @@ from torch import nn
 PAPER_CHANNELS = (200, 500, 700, 1000)
 """C200-P-C500-C700-P-C1000, section 5.1."""
 
-MNIST_CHANNELS = (100, 100, 200, 500)
-"""C100-P-C100-C200-P-C500, appendix H: the network that labels MNIST."""
-
 
 def convolutional_encoder(
     channels: Sequence[int] = PAPER_CHANNELS, in_channels: int = 3, batch_norm: bool = True
@@ -52,45 +49,8 @@ def convolutional_encoder(
     return orthogonal_(nn.Sequential(layers))
 
 
-def labeling_network(
-    n_states: int = 10, in_channels: int = 1, width: float = 1.0, batch_norm: bool = True
-) -> nn.Sequential:
-    """The paper's network for labelling MNIST: C100-P-C100-C200-P-C500, averaged over positions, and a linear layer.
-
-    Parameters
-    ----------
-    n_states : int, default=10
-    in_channels : int, default=1
-    width : float, default=1.0
-        Number of channels relative to the paper's, rounded to multiples of 16.
-    batch_norm : bool, default=True
-        Batch normalisation after each convolution. Appendix H does not mention it; section 5.1 uses it in all
-        experiments with convolutions.
-
-    Returns
-    -------
-    nn.Sequential
-        From images of at least 22x22 pixels to logits.
-
-    Examples
-    --------
-    >>> import torch
-    >>> labeling_network(width=0.2)(torch.zeros(2, 1, 28, 28)).shape
-    torch.Size([2, 10])
-    """
-    channels = scaled_channels(MNIST_CHANNELS, width)
-    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels[-1], n_states))
-    return nn.Sequential(convolutional_encoder(channels, in_channels, batch_norm), orthogonal_(head))
-
-
 def scaled_channels(channels: Sequence[int], width: float) -> tuple[int, ...]:
-    """Numbers of channels times `width`, rounded to multiples of 16, which run faster; a width of 1 changes nothing.
-
-    Examples
-    --------
-    >>> scaled_channels((200, 500, 700, 1000), 0.25)
-    (48, 128, 176, 256)
-    """
+    """Numbers of channels times `width`, rounded to multiples of 16, which run faster; a width of 1 changes nothing."""
     if not width > 0:
         raise ValueError(f"`width` must be positive, got {width!r}")
     if width == 1:

@@ -9,44 +9,17 @@ from torch import Tensor, nn
 
 
 def check_finite(tensors: Mapping[str, Tensor], *, own: str | None = None) -> None:
-    """Raise a ValueError unless all numbers are finite.
-
-    Parameters
-    ----------
-    tensors : mapping of str to Tensor
-    own : str, optional
-        Prefix of the names of a user's network, which may contain infinity, as masks do, but not NaN.
-
-    Examples
-    --------
-    >>> check_finite({"weight": torch.tensor([1.0, float("nan")])})
-    Traceback (most recent call last):
-    ...
-    ValueError: 'weight' must be finite, got 1 value that is not
-    """
+    """Raise a ValueError unless all are finite; those of a user's network, named `own`..., may be infinite (masks)."""
     for name, tensor in tensors.items():
         bad = tensor.isnan() if own is not None and name.startswith(own) else ~tensor.isfinite()
         if count := int(bad.sum()):
-            raise ValueError(
-                f"{name!r} must be finite, got {count} value{'s' * (count > 1)} that {'are' if count > 1 else 'is'} not"
-            )
+            raise ValueError(f"{name!r} must be finite, got {count} of {tensor.numel()} values that are not")
 
 
 def fill(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Set the weights of a module that was created on the device "meta".
+    """Set the weights of a module on the device "meta", or raise a ValueError that names what does not fit.
 
     A file of a few bytes can describe a network of any size. On "meta", a network has shapes but takes no memory.
-
-    Parameters
-    ----------
-    module : Module
-    weights : mapping of str to Tensor
-        Weights by their names in `state_dict`.
-
-    Raises
-    ------
-    ValueError
-        If a tensor is missing, unexpected, or of another shape or dtype.
 
     Examples
     --------
@@ -61,12 +34,9 @@ def fill(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
     for name in {**expected, **weights}:
         if name not in weights or name not in expected:
             raise ValueError(f"{name!r} is {'missing' if name in expected else 'not a weight of this network'}")
-        want, got = expected[name], weights[name]
-        if (want.dtype, want.shape) != (got.dtype, got.shape):
-            raise ValueError(
-                f"{name!r} must be {want.dtype} of shape {tuple(want.shape)}, got {got.dtype} of shape "
-                f"{tuple(got.shape)}"
-            )
+        want, got = (f"{t.dtype} of shape {tuple(t.shape)}" for t in (expected[name], weights[name]))
+        if want != got:
+            raise ValueError(f"{name!r} must be {want}, got {got}")
     # Copy into the memory format of the module: tensors of a file would keep the whole file in memory.
     own = {name: torch.empty_like(expected[name], device="cpu").copy_(tensor) for name, tensor in weights.items()}
     module.load_state_dict(own, assign=True)

@@ -44,7 +44,7 @@ class HiddenStates(nn.Module):
             raise ValueError(
                 f"`names` must be submodules of `network`, one of {[k for k in known if k]}, got {missing}"
             )
-        if not scales or any(isinstance(s, bool) or s < 1 for s in scales):
+        if not scales or min(scales) < 1:
             raise ValueError(f"`scales` must be positive integers, got {list(scales)}")
         self.network = network
         self.names = list(names)

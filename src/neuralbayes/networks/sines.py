@@ -15,14 +15,8 @@ class SineNetwork(nn.Module):
     boundaries at any scale and interpolates smoothly between the points. It is linear in `W`, so it trains in a few
     dozen steps, and any number of heads can share one hidden layer.
 
-    Parameters
-    ----------
-    center : Tensor of shape (n_features,)
-    basis : Tensor of shape (n_features, n_dimensions)
-        Coordinates in the span of the data.
-    frequency : Tensor of shape (n_dimensions, n_hidden)
-    phase : Tensor of shape (n_hidden,)
-    n_states : int
+    Its center is (n_features,), the basis of the span of the data (n_features, n_dimensions), the frequency
+    (n_dimensions, n_hidden), and the phase (n_hidden,).
     """
 
     center: Tensor
@@ -32,10 +26,8 @@ class SineNetwork(nn.Module):
 
     def __init__(self, center: Tensor, basis: Tensor, frequency: Tensor, phase: Tensor, n_states: int) -> None:
         super().__init__()
-        self.register_buffer("center", center)
-        self.register_buffer("basis", basis)
-        self.register_buffer("frequency", frequency)
-        self.register_buffer("phase", phase)
+        for name, value in (("center", center), ("basis", basis), ("frequency", frequency), ("phase", phase)):
+            self.register_buffer(name, value)
         self.head = nn.Parameter(torch.zeros(len(phase) + 1, n_states))
 
     def normalize(self, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""A network with small states that are merged into clusters: p(cluster|x) is the sum of p(z|x) over its states."""
+"""Networks of the clusterer: a layer for rows, states, and their merging: p(cluster|x) is the sum of p(z|x)."""
 
 from __future__ import annotations
 
@@ -8,23 +8,53 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from neuralbayes.networks.rows import RowLayer
+
+class RowLayer(nn.Module):
+    """From rows, dense or sparse, to the input of a network.
+
+    Rows are multiplied by `reduction` (n_features, n_components), such as the right singular vectors of sparse rows;
+    `unit` divides each by its length, where zeros stay zeros; `bounds`, two of (n_features,), clip each column.
+    """
+
+    reduction: Tensor | None
+    lower: Tensor | None
+    upper: Tensor | None
+
+    def __init__(
+        self, reduction: Tensor | None = None, *, unit: bool = False, bounds: tuple[Tensor, Tensor] | None = None
+    ) -> None:
+        super().__init__()
+        lower, upper = (None, None) if bounds is None else bounds
+        self.unit = unit
+        for name, value in (("reduction", reduction), ("lower", lower), ("upper", upper)):
+            self.register_buffer(name, value)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, ...) -> (n, n_components) with a reduction, (n, n_features) of unit length or clipped, or `x` itself."""
+        x = self.features(x)
+        if self.lower is not None and self.upper is not None:
+            x = torch.minimum(torch.maximum(x.double(), self.lower), self.upper)
+        return x
+
+    def features(self, x: Tensor) -> Tensor:
+        """The same without clipping."""
+        if self.reduction is not None:
+            x = x.flatten(1) if not x.is_sparse else x
+            x = x.to(self.reduction.dtype) @ self.reduction
+        elif x.is_sparse:
+            x = x.to_dense()
+        if self.unit:
+            x = x.flatten(1).double()
+            x = x / x.square().sum(dim=1, keepdim=True).sqrt().clamp_min(torch.finfo(x.dtype).tiny)
+        return x
 
 
 class StateNetwork(nn.Module):
     """From raw inputs to clusters: normalise, apply a network with small states, and merge the states.
 
-    Parameters
-    ----------
-    center : Tensor of shape (n_features,)
-    basis : Tensor of shape (n_features, n_dimensions) or (n_features,)
-        Projection to the coordinates of the network, or one factor per feature, which keeps the shape of the input.
-    network : nn.Module
-        Maps the coordinates (n, n_dimensions), or the normalised input, to logits (n, n_states).
-    membership : Tensor of shape (n_states, n_clusters)
-        1 where a state belongs to a cluster, else 0.
-    rows : RowLayer, optional
-        First layer; `center` and `basis` apply to its output. By default the input is unchanged.
+    `center` (n_features,) and `basis` apply to the output of `rows`. A basis (n_features, n_dimensions) projects to the
+    coordinates of `network`, and one of (n_features,) keeps the shape of the input. `network` gives logits (n,
+    n_states), and `membership` (n_states, n_clusters) is 1 where a state belongs to a cluster, else 0.
     """
 
     center: Tensor
@@ -61,15 +91,7 @@ class StateNetwork(nn.Module):
 
 
 class MergedStates(nn.Module):
-    """Turn a network with small states into one with clusters.
-
-    Parameters
-    ----------
-    network : nn.Module
-        To logits (n, n_states).
-    membership : Tensor of shape (n_states, n_clusters)
-        1 where a state belongs to a cluster, else 0.
-    """
+    """A network to logits of states (n, n_states), merged into clusters by a membership (n_states, n_clusters)."""
 
     membership: Tensor
 
@@ -84,16 +106,7 @@ class MergedStates(nn.Module):
 
 
 class WithStates(nn.Module):
-    """Any network followed by a linear layer to the logits of states.
-
-    Parameters
-    ----------
-    body : nn.Module
-        Returns (n, ...), which will be flattened.
-    n_features : int
-        Number of values that it returns per sample.
-    n_states : int
-    """
+    """A network of `n_features` values per sample, of any shape, and a linear layer to the logits of states."""
 
     def __init__(self, body: nn.Module, n_features: int, n_states: int) -> None:
         super().__init__()
@@ -104,14 +117,6 @@ class WithStates(nn.Module):
         """Logits: (n, ...) -> (n, n_states)."""
         logits: Tensor = self.head(self.body(x).flatten(1))
         return logits
-
-
-def _merged(logits: Tensor, membership: Tensor) -> Tensor:
-    """Convert logits of states to log p(cluster|x), which is finite even if p underflows to 0."""
-    if membership.shape[0] == membership.shape[1]:  # each state is a cluster
-        return logits.log_softmax(dim=1).index_select(1, membership.argmax(dim=0))
-    p_zx: Tensor = logits.softmax(dim=1) @ membership
-    return p_zx.clamp_min(torch.finfo(p_zx.dtype).tiny).log()
 
 
 class QuadraticStates(nn.Module):
@@ -130,3 +135,11 @@ class QuadraticStates(nn.Module):
         away = (x.double() - self.centers[:, None]) @ self.roots.mT  # (n_states, n, n_dimensions)
         logits: Tensor = self.offsets - 0.5 * away.square().sum(dim=2).T
         return logits
+
+
+def _merged(logits: Tensor, membership: Tensor) -> Tensor:
+    """Convert logits of states to log p(cluster|x), which is finite even if p underflows to 0."""
+    if membership.shape[0] == membership.shape[1]:  # each state is a cluster
+        return logits.log_softmax(dim=1).index_select(1, membership.argmax(dim=0))
+    p_zx: Tensor = logits.softmax(dim=1) @ membership
+    return p_zx.clamp_min(torch.finfo(p_zx.dtype).tiny).log()

@@ -353,3 +353,17 @@ def check_finite(p_z: Tensor) -> None:
     """Raise if a prior shows that the logits were NaN or infinite (checking the logits would cost a pass)."""
     if not bool(torch.isfinite(p_z.detach().sum())):
         raise ValueError("`logits` must be finite, got NaN or infinity; check the input and the learning rate")
+
+
+def described(module: nn.Module) -> str:
+    """The class and plain attributes of an objective, as recorded in a run folder: module.MIM(alpha=4.0, version=2)."""
+    values = {name: value for name, value in vars(module).items() if name != "training" and not name.startswith("_")}
+    plain = [f"{name}={value!r}" for name, value in values.items() if _is_plain(value)]
+    parts = [described(part) for part in module.modules() if isinstance(part, Objective) and part is not module]
+    return f"{type(module).__module__}.{type(module).__qualname__}({', '.join([*parts, *plain])})"
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, tuple | list):
+        return all(map(_is_plain, value))
+    return isinstance(value, bool | int | float | str | None)

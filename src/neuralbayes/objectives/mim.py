@@ -93,23 +93,7 @@ class MIM(Objective):
 
 
 def uniform_prior(p_z: Tensor, target: Tensor | None = None) -> Tensor:
-    r"""R_p, Eq. 6: :math:`-\sum_k [\pi_k \log E_k + (1 - \pi_k) \log(1 - E_k)]`, minimal if E is the target.
-
-    Parameters
-    ----------
-    p_z : Tensor of shape (n_states, *spatial)
-    target : Tensor of shape (n_states, 1, ...), optional
-        :math:`\pi`; by default 1/K.
-
-    Returns
-    -------
-    Tensor of shape (*spatial).
-
-    Examples
-    --------
-    >>> uniform_prior(torch.tensor([0.5, 0.5])) < uniform_prior(torch.tensor([0.4, 0.6]))
-    tensor(True)
-    """
+    r"""R_p, Eq. 6: :math:`-\sum_k [\pi_k \log E_k + (1 - \pi_k) \log(1 - E_k)]`, minimal if E is the target, 1/K."""
     target = _uniform(p_z) if target is None else target
     return -(target * guard(p_z).log() + (1.0 - target) * guard(complement(p_z, dim=0)).log()).sum(0)
 

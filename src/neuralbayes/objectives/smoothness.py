@@ -162,11 +162,6 @@ class Smoothness(nn.Module):
         self.center = center
         self.coefficients: Coefficients = coefficients
 
-    @property
-    def of_last(self) -> bool:
-        """Whether only the last output is used."""
-        return not callable(self.of)
-
     def select(self, outputs: Outputs) -> Tensor:
         """The quantity to keep smooth, from the outputs of a network."""
         if callable(self.of):

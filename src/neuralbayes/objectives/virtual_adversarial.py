@@ -46,9 +46,7 @@ def virtual_adversarial(
     step : float, default=0.1
         Step length of the power iteration, in units of `radius`.
     start : Tensor of the shape of `x`, optional
-        Initial directions, of any length; random by default.
-    generator : torch.Generator, optional
-        Generator of random directions; the global one by default.
+        Initial directions, of any length; random by default, from `generator`.
 
     Returns
     -------
@@ -82,20 +80,11 @@ def adversarial_perturbation(
     start: Tensor | None = None,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """The perturbation of each sample, `radius` long, that changes p(z|x) most, by power iteration.
+    """The perturbation of each sample, `radius` long, that changes p(z|x) most, by power iteration; 0 if none does.
 
     The divergence has its minimum, 0, at x, so its growth is given by the Hessian there, and the direction of fastest
     growth is the first eigenvector. The gradient a small step away from x is proportional to the Hessian times that
-    step.
-
-    Parameters
-    ----------
-    function, x, radius, clean, n_iterations, step, start, generator
-        As in :func:`virtual_adversarial`.
-
-    Returns
-    -------
-    Tensor of the shape of `x`; 0 if no direction changes p(z|x).
+    step. Parameters are those of :func:`virtual_adversarial`.
     """
     lengths = torch.as_tensor(radius, dtype=x.dtype, device=x.device).expand(len(x))
     if not bool((lengths >= 0).all()):
@@ -121,13 +110,7 @@ def adversarial_perturbation(
 
 
 def divergence(logits: Tensor, others: Tensor) -> Tensor:
-    """KL divergence of the softmax of `others` from that of `logits`: (n, n_states), (n, n_states) -> (n,).
-
-    Examples
-    --------
-    >>> divergence(torch.zeros(1, 2), torch.tensor([[0.0, 1.0]]))
-    tensor([0.1201])
-    """
+    """KL divergence of the softmax of `others` from that of `logits`: (n, n_states), (n, n_states) -> (n,)."""
     log_p, log_q = widened(logits).log_softmax(dim=1), widened(others).log_softmax(dim=1)
     return (log_p.exp() * (log_p - log_q)).sum(dim=1)
 

@@ -12,12 +12,7 @@ from typing import Any
 def named_object(reference: str, what: str) -> Any:
     """Import an object by reference. This runs the code of the file or module; no bytecode is written beside the file.
 
-    Parameters
-    ----------
-    reference : str
-        ``path/to/file.py:name`` or ``package.module:name``.
-    what : str
-        Name of the parameter, for messages.
+    `what` is the name of the parameter, for messages.
 
     Examples
     --------

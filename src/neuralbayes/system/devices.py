@@ -61,13 +61,7 @@ def named_device(device: str) -> str:
 
 
 def torch_device(device: str = "auto") -> torch.device:
-    """The device with that name; of several GPUs, the one of this process.
-
-    Examples
-    --------
-    >>> torch_device("cpu")
-    device(type='cpu')
-    """
+    """The device with that name, or the best one; of several GPUs, the one of this process."""
     name = named_device(device)
     if name == "auto":
         found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None

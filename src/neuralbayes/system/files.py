@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.system.bounds import MAX_JSON_BYTES
-
 if TYPE_CHECKING:
     from torch import Tensor
+
+T = TypeVar("T")
+
+MAX_JSON_BYTES = 64 * 2**20
+"""Of a JSON file, a metrics.jsonl or the header of a safetensors file. Python needs up to 24 times as much."""
 
 
 @contextmanager
@@ -27,14 +29,6 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path that replaces `path` if the block ends without an error.
 
     Data are flushed to disk before the rename, so a crash or a full disk leaves either the old file or the new one.
-
-    Examples
-    --------
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> with atomic_write(folder / "answer.txt") as temporary:
-    ...     _ = temporary.write_text("42")
-    >>> (folder / "answer.txt").read_text()
-    '42'
     """
     path = Path(path)
     with named_errors(path):
@@ -74,18 +68,8 @@ def named_errors(path: Path) -> Iterator[None]:
 def inside(folder: str | Path, *names: str) -> Path:
     """The path of `names` below `folder`. `folder` may be a link, but none of `names`.
 
-    The folder of a run or a model may come from a stranger. A symbolic link in it, even a dangling one, could redirect
-    writing and deleting to another place.
-
-    Raises
-    ------
-    OSError
-        If there is a link; the message names it.
-
-    Examples
-    --------
-    >>> inside("run", "checkpoints", "step-000000100.safetensors").as_posix()
-    'run/checkpoints/step-000000100.safetensors'
+    The folder of a run or a model may come from a stranger: a symbolic link in it, even a dangling one, could redirect
+    writing and deleting to another place. It raises an OSError that names it.
     """
     path = Path(folder)
     for name in names:
@@ -110,35 +94,26 @@ def write_json(path: str | Path, value: Any) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def json_hash(value: Any) -> str:
-    """A hash of a JSON value: twelve hexadecimal digits, the same on every machine.
-
-    Examples
-    --------
-    >>> json_hash({"seed": 0, "scales": (1, 2)}) == json_hash({"scales": [1, 2], "seed": 0})
-    True
-    """
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def read_json(path: str | Path, *, limit: int = MAX_JSON_BYTES) -> Any:
-    """Read a JSON file of at most `limit` bytes. A damaged or larger file raises a ValueError that names it."""
+def read_json(path: str | Path) -> Any:
+    """Read a JSON file. A damaged file, or one of more than 64 MB, raises a ValueError that names it."""
     path = Path(path)
-    content = read_bounded(path, limit)
+    content = read_bounded(path)
     try:
         return json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not a valid JSON file ({error}); it may be damaged or cut short") from error
 
 
-def read_bounded(path: Path, limit: int = MAX_JSON_BYTES) -> bytes:
-    """The bytes of a file. A file larger than `limit` raises a ValueError, a pipe or a device an OSError."""
+def read_bounded(path: Path) -> bytes:
+    """The bytes of a file. One of more than 64 MB raises a ValueError, a pipe or a device an OSError."""
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "is not a file", str(path))
     with open(path, "rb") as file:
-        content = file.read(min(os.fstat(file.fileno()).st_size, limit) + 1)
-    if len(content) > limit:
-        raise ValueError(f"{path} must have at most {limit} bytes, got more: it was not written by this library")
+        content = file.read(min(os.fstat(file.fileno()).st_size, MAX_JSON_BYTES) + 1)
+    if len(content) > MAX_JSON_BYTES:
+        raise ValueError(
+            f"{path} must have at most {MAX_JSON_BYTES} bytes, got more: it was not written by this library"
+        )
     return content
 
 
@@ -153,21 +128,9 @@ def write_arrays(path: str | Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     """Read a file of :func:`write_arrays`. A damaged file raises a ValueError that names it."""
-    from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist")
-    try:
-        with open(path, "rb") as file:
-            _tensor_metadata(file)
-            file.seek(0)
-            content = file.read()
-        return dict(load(content))
-    except (SafetensorError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        # LookupError: for example a data type that NumPy does not have
-        raise ValueError(f"{path} is not a valid safetensors file ({error}); it may be damaged or cut short") from error
+    return _read_safetensors(path, load)[0]
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
@@ -193,35 +156,34 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Map
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Read a file of :func:`write_tensors`. A damaged file raises a ValueError that names it."""
-    from safetensors import SafetensorError
     from safetensors.torch import load
+
+    return _read_safetensors(path, load)
+
+
+def _read_safetensors(path: str | Path, load: Callable[[bytes], dict[str, T]]) -> tuple[dict[str, T], dict[str, str]]:
+    """Values and metadata. The size of the file must match its header, which is checked before the rest is read."""
+    from safetensors import SafetensorError
 
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist")
     try:
         with open(path, "rb") as file:
-            metadata = _tensor_metadata(file)
+            n_header = int.from_bytes(file.read(8), "little")
+            if n_header > MAX_JSON_BYTES:
+                raise ValueError(f"its header must have at most {MAX_JSON_BYTES} bytes, got {n_header}")
+            header = json.loads(file.read(n_header))
+            metadata = header.pop("__metadata__", None) or {}
+            n_bytes = 8 + n_header + max((tensor["data_offsets"][1] for tensor in header.values()), default=0)
+            if n_bytes != os.fstat(file.fileno()).st_size:
+                raise ValueError(f"it must have {n_bytes} bytes, got {os.fstat(file.fileno()).st_size}")
             file.seek(0)
             content = file.read()  # not with safe_open, which leaks two Python objects per tensor
-        tensors = load(content)
+        return load(content), dict(metadata)
     except (SafetensorError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         # LookupError: for example a data type that torch does not have
         raise ValueError(f"{path} is not a valid safetensors file ({error}); it may be damaged or cut short") from error
-    return tensors, metadata
-
-
-def _tensor_metadata(file: BinaryIO) -> dict[str, str]:
-    """The metadata of a safetensors file. Raises a ValueError unless the size of the file matches its header."""
-    n_header = int.from_bytes(file.read(8), "little")
-    if n_header > MAX_JSON_BYTES:
-        raise ValueError(f"its header must have at most {MAX_JSON_BYTES} bytes, got {n_header}")
-    header = json.loads(file.read(n_header))
-    metadata = header.pop("__metadata__", None) or {}
-    n_bytes = 8 + n_header + max((tensor["data_offsets"][1] for tensor in header.values()), default=0)
-    if n_bytes != os.fstat(file.fileno()).st_size:
-        raise ValueError(f"it must have {n_bytes} bytes, got {os.fstat(file.fileno()).st_size}")
-    return dict(metadata)
 
 
 def _sync_folder(folder: Path) -> None:

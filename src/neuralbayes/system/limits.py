@@ -1,18 +1,21 @@
-"""Available memory, and the limit of a container or batch system."""
+"""Limits of memory, those of a container or batch system included, and of threads."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
+
+from threadpoolctl import ThreadpoolController
 
 CGROUPS = Path("/sys/fs/cgroup")
 
 
-def memory() -> tuple[int | None, int | None]:
-    """Total memory for this process and available memory, in bytes; None if unknown."""
+def free_memory() -> int | None:
+    """Available memory in bytes or, if unknown, total memory; None if both are unknown."""
     lines = (line.split() for line in system_file(Path("/proc/meminfo")).splitlines())
     kilobytes = {words[0].rstrip(":"): int(words[1]) for words in lines}
     total, free = (1024 * kilobytes[name] if name in kilobytes else None for name in ("MemTotal", "MemAvailable"))
@@ -21,13 +24,7 @@ def memory() -> tuple[int | None, int | None]:
     limit = memory_limit()
     if limit is not None and total is not None and limit[0] < total:
         left = limit[0] - limit[1]
-        total, free = limit[0], left if free is None else min(free, left)
-    return total, free
-
-
-def free_memory() -> int | None:
-    """Available memory in bytes or, if unknown, total memory; None if both are unknown."""
-    total, free = memory()
+        return left if free is None else min(free, left)
     return total if free is None else free
 
 
@@ -97,3 +94,14 @@ def _groups(root: Path, group: str | None) -> Iterator[Path]:
         base = root / controllers if controllers else root
         below = Path(path.lstrip("/"))
         yield from (base / part for part in (below, *below.parents))
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """A context in which BLAS and OpenMP compute on one thread."""
+    context: AbstractContextManager[object] = _controller().limit(limits=1)
+    return context
+
+
+@cache
+def _controller() -> ThreadpoolController:  # looks through all loaded libraries, which takes milliseconds
+    return ThreadpoolController()

@@ -70,13 +70,7 @@ class Batches:
 
 
 def batches_for(n_samples: int, batch_size: int, *, seed: int = 0, drop_last: bool = False) -> Batches:
-    """Batches without a last one of a single sample, which has no batch statistics.
-
-    Examples
-    --------
-    >>> len(batches_for(9, 4)), len(batches_for(10, 4)), len(batches_for(1, 4))
-    (2, 3, 1)
-    """
+    """Batches without a last one of a single sample, which has no batch statistics."""
     single = n_samples > batch_size and n_samples % batch_size == 1
     return Batches(n_samples, batch_size, seed=seed, drop_last=drop_last or single)
 

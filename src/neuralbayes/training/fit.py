@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -18,8 +18,7 @@ from torch.utils.data import Dataset
 
 from neuralbayes.distributed import default_fabric, n_processes, rank_zero_result
 from neuralbayes.gradients.exact import Marginal, backward
-from neuralbayes.objectives.base import Objective, WeightedSum
-from neuralbayes.objectives.description import described
+from neuralbayes.objectives.base import Objective, WeightedSum, described
 from neuralbayes.objectives.smoothness import Smoothness
 from neuralbayes.training.batches import batches_for
 from neuralbayes.training.callbacks import Callback, StopOnNaN, TrainingState
@@ -29,9 +28,6 @@ from neuralbayes.training.run_folder import open_run
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
-
-Step = Callable[[nn.Module, Tensor], Mapping[str, Tensor]]
-
 
 Data = Tensor | NDArray[Any] | Dataset[Any] | Callable[[Tensor], Tensor]
 
@@ -135,9 +131,8 @@ def fit(
     >>> round(nb.mutual_information(network(x), from_logits=True).item(), 1)  # log 2 is 0.7
     0.7
     """
-    step = objective_step(
-        objective, microbatch_size=microbatch_size, marginal=marginal, smoothness=smoothness, recompute=recompute
-    )
+    if not isinstance(objective, Objective | WeightedSum):
+        raise TypeError(f"`objective` must be an Objective or a WeightedSum, got {type(objective).__name__}")
     if not isinstance(network, nn.Module):
         raise TypeError(f"`network` must be a torch.nn.Module, got {type(network).__name__}")
     fetch = _fetcher(data, network)
@@ -149,6 +144,12 @@ def fit(
         minimised = {"objective": described(objective), "marginal": marginal}
         minimised |= {} if smoothness is None else {"smoothness": described(smoothness)}
         rank_zero_result(fabric, lambda: open_run(Path(out), "fit", minimised))
+
+    def step(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
+        size = None if microbatch_size is None else -(-microbatch_size // n_processes())
+        options: dict[str, Any] = {"marginal": marginal, "smoothness": smoothness, "recompute": recompute}
+        return {"loss": backward(objective, network, batch, microbatch_size=size, **options)}
+
     # A single process keeps its generators.
     with noise_of_rank(fabric, seed) if fabric.world_size > 1 else nullcontext():
         state = train(
@@ -171,26 +172,6 @@ def fit(
         )
     network.eval().to(origin)
     return state
-
-
-def objective_step(
-    objective: Objective | WeightedSum,
-    *,
-    microbatch_size: int | None = None,
-    marginal: Marginal = "exact",
-    smoothness: Smoothness | None = None,
-    recompute: bool = False,
-) -> Step:
-    """A step of :func:`neuralbayes.training.train` for an objective; parameters as in :func:`fit`."""
-    if not isinstance(objective, Objective | WeightedSum):
-        raise TypeError(f"`objective` must be an Objective or a WeightedSum, got {type(objective).__name__}")
-
-    def step(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
-        size = None if microbatch_size is None else -(-microbatch_size // n_processes())
-        options: dict[str, Any] = {"marginal": marginal, "smoothness": smoothness, "recompute": recompute}
-        return {"loss": backward(objective, network, batch, microbatch_size=size, **options)}
-
-    return step
 
 
 @dataclass(frozen=True)

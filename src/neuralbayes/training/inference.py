@@ -23,12 +23,11 @@ def in_blocks(
     description: str = "block",
     verbose: bool = False,
     dtype: DTypeLike | None = None,
-    even: bool = False,
 ) -> NDArray[Any]:
     """Apply `function` to all samples, `block` of them at a time, without gradients: (n_samples, ...).
 
     `function` maps the indices of some samples (m,) to their results (m, ...), a tensor on any device or an array. The
-    result has the `dtype` of the first block unless given. `even` blocks have nearly equal sizes.
+    result has the `dtype` of the first block unless given.
 
     Examples
     --------
@@ -38,7 +37,7 @@ def in_blocks(
     """
     results = np.empty(0)
     n_blocks = max(1, -(-n_samples // block))  # no samples: one empty block gives the shape
-    blocks = np.array_split(np.arange(n_samples), n_blocks if even else np.arange(1, n_blocks) * block)
+    blocks = np.array_split(np.arange(n_samples), np.arange(1, n_blocks) * block)
     with progress(n_blocks, description=description, enabled=verbose) as display:
         for number, rows in enumerate(blocks):
             found = function(rows)

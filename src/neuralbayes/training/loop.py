@@ -8,8 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,11 +18,11 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from neuralbayes.distributed import (
+    Processes,
     agreed_metrics,
     check_fabric,
     default_fabric,
     gather,
-    largest_over_ranks,
     lost_peers_explained,
 )
 from neuralbayes.training.batches import Batches, check_integer
@@ -58,14 +57,14 @@ def cosine(*, warmup: float = 0.0, final: float = 0.0) -> Schedule:
     for name, value in (("warmup", warmup), ("final", final)):
         if not 0 <= value <= 1:
             raise ValueError(f"`{name}` must be a number in [0, 1], got {value!r}")
-    return partial(_cosine, warmup, final)
 
+    def factor(progress: float) -> float:
+        if progress < warmup or warmup == 1.0:
+            return progress / warmup
+        turned = (progress - warmup) / (1.0 - warmup)
+        return final + (1.0 - final) * 0.5 * (1.0 + math.cos(math.pi * turned))
 
-def _cosine(warmup: float, final: float, progress: float) -> float:
-    if progress < warmup or warmup == 1.0:
-        return progress / warmup
-    turned = (progress - warmup) / (1.0 - warmup)
-    return final + (1.0 - final) * 0.5 * (1.0 + math.cos(math.pi * turned))
+    return factor
 
 
 def train(
@@ -176,8 +175,11 @@ def train(
     fabric = default_fabric() if fabric is None else fabric
     check_fabric(fabric)
     fabric.to_device(network)
-    batches = _agreed_batches(fabric, batches)
-
+    of_ranks = gather(fabric, batches)
+    if len({replace(of_rank, seed=0) for of_rank in of_ranks}) > 1:
+        raise ValueError(f"`batches` must be the same on every process except for their seed, got {of_ranks}")
+    batches = of_ranks[0]
+    processes = Processes(None)
     state = TrainingState(network, optimizer, len(batches), total_steps)
     run = Run(state, batches, callbacks, stateful or {}, None if run_dir is None else Path(run_dir), fabric)
     with closing(run), _rates_restored(optimizer) as rates:
@@ -185,7 +187,7 @@ def train(
         shown = verbose and fabric.is_global_zero
         with (
             lost_peers_explained(fabric),
-            deferred_signals() as interrupt,
+            deferred_signals() as received,
             progress(total_steps, description=description, completed=state.step, enabled=shown) as display,
         ):
             asked_to_end = 0  # agreed by all processes, since a signal may reach only one of them
@@ -229,20 +231,13 @@ def train(
                 extra = _end_epoch(run, callbacks, fabric) if epoch_ended else {}
                 if epoch_ended or state.finished or (log_every and state.step % log_every == 0):
                     run.log(extra)
-                asked_to_end = largest_over_ranks(fabric, interrupt.signum)
+                asked_to_end = processes.largest(max(received, default=0), fabric.device)
                 if state.finished or asked_to_end or state.step % checkpoint_every == 0:
                     run.save()
                 display.advance(samples=len(indices), metrics=metrics)
-            interrupt.signum = interrupt.signum or asked_to_end
+            if asked_to_end and not received:
+                received.append(asked_to_end)
     return state
-
-
-def _agreed_batches(fabric: Fabric, batches: Batches) -> Batches:
-    """The batches of rank 0. Processes may have different seeds, but must have the same samples."""
-    of_ranks = gather(fabric, batches)
-    if len({replace(of_rank, seed=0) for of_rank in of_ranks}) > 1:
-        raise ValueError(f"`batches` must be the same on every process except for their seed, got {of_ranks}")
-    return of_ranks[0]
 
 
 def _end_epoch(run: Run, callbacks: Sequence[Callback], fabric: Fabric) -> dict[str, float]:
@@ -297,21 +292,14 @@ def _rates_restored(optimizer: Optimizer) -> Iterator[list[float]]:
             group["lr"] = rate
 
 
-@dataclass
-class Interrupt:
-    """The received signal; 0 if there is none."""
-
-    signum: int = 0
-
-
 @contextmanager
-def deferred_signals() -> Iterator[Interrupt]:
-    """Record SIGINT and SIGTERM, and raise KeyboardInterrupt or SystemExit(143) at the end of the block.
+def deferred_signals() -> Iterator[list[int]]:
+    """Yield a list of received SIGINT and SIGTERM, and raise KeyboardInterrupt or SystemExit(143) after the block.
 
     The first signal restores the earlier handlers, so a second one acts at once. Nothing changes outside the main
     thread, where Python allows no handlers, and for signals that the process ignores.
     """
-    interrupt = Interrupt()
+    received: list[int] = []
     earlier: dict[signal.Signals, Any] = {}
 
     def restore() -> None:
@@ -319,7 +307,7 @@ def deferred_signals() -> Iterator[Interrupt]:
             signal.signal(signum, handler)
 
     def note(signum: int, frame: FrameType | None) -> None:
-        interrupt.signum = signum
+        received.append(signum)
         restore()
 
     if threading.current_thread() is threading.main_thread():
@@ -329,10 +317,10 @@ def deferred_signals() -> Iterator[Interrupt]:
                 earlier[signum] = handler
                 signal.signal(signum, note)
     try:
-        yield interrupt
+        yield received
     finally:
         restore()
-    if interrupt.signum == signal.SIGINT:
+    if signal.SIGINT in received:
         raise KeyboardInterrupt
-    if interrupt.signum:
-        raise SystemExit(128 + interrupt.signum)
+    if received:
+        raise SystemExit(128 + received[0])

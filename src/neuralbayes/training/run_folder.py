@@ -4,16 +4,15 @@ Content of a run folder, in the order of writing, with the module that writes it
 
 ==================================== ========================================================= =======================
 config.json                          method and settings; a run with others is refused         here
-data.json, skipped.txt               which images `neuralbayes pretrain` read, and which not   cli/runs.py
+data.json                            which images `neuralbayes pretrain` read                  cli/runs.py
 .lock                                held by the process that trains in the folder             here
 metrics.jsonl                        a line of metrics for every epoch, or more often          here
 checkpoints/step-N-DIGEST.pt         the last two, from which a run goes on                    training/checkpoint.py
 bad-batch-RANK.safetensors           the samples at which a step failed                        here
-tensorboard/                         the metrics for TensorBoard, where asked for              Fabric's logger
-states.safetensors                   p(z) of each layer of the trained encoder                 features/pretraining.py
 encoder.json, encoder.safetensors    the trained encoder; `ImageEncoder.load` reads them       features/encoder.py
 result.json                          how it went: settings, time, memory, versions, warnings   features/pretraining.py
-filters.png, information.png, ...    pictures of a finished pretraining                        report/run.py
+features/, probe-*.json              features of `neuralbayes probe`, and its results          cli/probe.py
+report.html                          the page of `neuralbayes report`                          report/run.py
 ==================================== ========================================================= =======================
 
 :func:`neuralbayes.fit` writes config.json, metrics.jsonl and checkpoints alone.
@@ -148,7 +147,9 @@ class Run:
         state = self.state
         if not self._fabric.is_global_zero:
             return
-        sync_metrics(self._folder / METRICS_FILE)
+        metrics = inside(self._folder, METRICS_FILE)
+        with named_errors(metrics), open(metrics, "a", encoding="utf-8") as file:
+            os.fsync(file.fileno())  # before the checkpoint that relies on its lines
         content = {
             "step": state.step,
             "stop_reason": state.stop_reason,
@@ -270,12 +271,6 @@ def write_metrics(path: Path, record: Mapping[str, float]) -> None:
     """
     with named_errors(path), open(inside(path.parent, path.name), "a", encoding="utf-8") as file:
         file.write(_line(record))
-
-
-def sync_metrics(path: Path) -> None:
-    """Flush all lines to disk, before the checkpoint that relies on them."""
-    with named_errors(path), open(inside(path.parent, path.name), "a", encoding="utf-8") as file:
-        os.fsync(file.fileno())
 
 
 def cut_metrics(path: Path, step: int) -> list[dict[str, float]]:

@@ -13,7 +13,6 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-import neuralbayes as nb
 from neuralbayes.data.arrays import array_shapes, open_array
 from neuralbayes.data.images import Images, ImageSource, as_source, holds_images, images_given, load_images
 from neuralbayes.data.pictures import NetworkResizing
@@ -114,24 +113,12 @@ def test_rows_are_no_images(rows: Any) -> None:
         as_source(rows)
 
 
-@pytest.mark.parametrize(
-    ("array", "error"),
-    [
-        (np.zeros((2, 8, 8), np.int64), TypeError),
-        (np.zeros((3, 3), np.uint8), ValueError),
-        (np.zeros((4, 0, 8), np.uint8), ValueError),
-        (np.zeros((4, 5, 8, 8), np.uint8), ValueError),
-    ],
-)
-def test_other_arrays_are_refused(array: np.ndarray, error: type[Exception]) -> None:
-    with pytest.raises(error, match="`array` must"):
-        ArraySource(array)
-
-
-def test_the_axis_of_the_channels_can_be_named() -> None:
+def test_other_arrays_are_refused_unless_the_axis_of_the_channels_is_named() -> None:
+    for array in (np.zeros((2, 8, 8), np.int64), np.zeros((4, 0, 8), np.uint8), np.zeros((4, 5, 8, 8), np.uint8)):
+        with pytest.raises((TypeError, ValueError), match="`array` must"):
+            ArraySource(array)
     assert ArraySource(np.zeros((4, 5, 8, 8), np.uint8), channels_first=True).shape == (8, 8, 5)
     assert ArraySource(np.zeros((4, 3, 8, 3), np.uint8), channels_first=True).shape == (8, 3, 3)
-    assert ArraySource(PIXELS[..., 0]).read([1]).shape == (1, 8, 10, 1)
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, np.nan])
@@ -150,12 +137,6 @@ def test_bad_indices_are_named(indices: Any, error: type[Exception]) -> None:
     for source in (ArraySource(PIXELS), FilesSource(["a.png"], (8, 10, 3)), subset(ArraySource(PIXELS), [0, 1])):
         with pytest.raises(error, match="`indices` must be"):
             source.read(indices)
-
-
-def test_what_is_read_is_a_copy() -> None:
-    array = PIXELS.copy()
-    ArraySource(array).read([0])[:] = 0
-    assert np.array_equal(array, PIXELS)
 
 
 def test_arrays_of_different_sizes_are_named() -> None:
@@ -261,6 +242,8 @@ def test_sub_folders_are_classes(tmp_path: Path) -> None:
     taken = images.take([2, 0])
     assert taken.labels is not None
     assert (taken.labels.tolist(), taken.class_names) == ([2, 0], images.class_names)
+    save_pictures(tmp_path / "train")  # without a folder of tests
+    assert load_images(tmp_path).class_names == ("ant", "cat", "train", "zebra")
     save_pictures(tmp_path, PIXELS[[5]])  # a picture outside of the folders
     assert load_images(tmp_path).labels is None
 
@@ -275,12 +258,6 @@ def test_train_and_test_folders_are_splits(tmp_path: Path, test_folder: str) -> 
     assert (len(test), test.class_names) == (4, ("a", "b"))
     with pytest.raises(ValueError, match="split 'unlabeled'"):
         load_images(tmp_path, split="unlabeled")
-
-
-def test_a_class_called_train_is_a_class(tmp_path: Path) -> None:
-    for name in ("train", "plane"):
-        save_pictures(tmp_path / name)
-    assert load_images(tmp_path).class_names == ("plane", "train")
 
 
 def test_a_folder_without_a_readable_picture_says_what_it_found(tmp_path: Path) -> None:
@@ -336,7 +313,7 @@ def test_arrays_with_pickles_or_damage_are_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("images.npy", buffer.getvalue() + bytes(100))
     for name in ("a.npy", "a.npz"):
-        with pytest.raises(ValueError, match="not a readable"):
+        with pytest.raises(ValueError, match="not a valid"):
             load_images(tmp_path / name)
 
 
@@ -373,14 +350,3 @@ def test_damage_anywhere_raises_nothing_but_value_errors(tmp_path: Path, name: s
 def test_errors_name_the_parameter(data: Any, options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         load_images(data, **options)
-
-
-def test_an_estimator_fits_pictures_and_predicts_files(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    grey = np.concatenate([rng.integers(0, 60, (30, 8, 8)), rng.integers(190, 256, (30, 8, 8))]).astype(np.uint8)
-    given = [Image.fromarray(image) for image in grey]
-    clusterer = nb.InformationClusterer(2, max_iter=100, n_hidden=64, random_state=0).fit(given)
-    given[3].resize((20, 20)).save(tmp_path / "dark.png")
-    given[40].convert("RGB").save(tmp_path / "light.png")
-    found = clusterer.predict([tmp_path / "dark.png", tmp_path / "light.png"])
-    assert np.array_equal(found, clusterer.labels_[[3, 40]])
