@@ -18,6 +18,7 @@ from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.data.tables import write_table
 from neuralbayes.features.encoder import ImageEncoder
+from neuralbayes.plot import StatesDisplay, save_picture
 from neuralbayes.system.files import read_json, write_json, write_tensors
 from neuralbayes.training import read_metrics, save_checkpoint
 
@@ -49,9 +50,7 @@ WRITERS = {
     "rows.parquet": lambda path, encoder: write_table(path, pd.DataFrame({"x": np.sin(NUMBERS)})),
     "features.npy": lambda path, encoder: nb.write_features(encoder, ArraySource(bars(8)[0]), path),
     "features.parquet": lambda path, encoder: nb.write_features(encoder, ArraySource(bars(8)[0]), path),
-    "picture.png": lambda path, encoder: nb.plot.save_picture(
-        nb.plot.StatesDisplay(np.full(9, 1 / 9)).plot().figure_, path
-    ),
+    "picture.png": lambda path, encoder: save_picture(StatesDisplay(np.full(9, 1 / 9)).plot().figure_, path),
 }
 
 

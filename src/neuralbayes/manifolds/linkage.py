@@ -22,7 +22,7 @@ RATIO, CLEAR = 1.15, 2.0
 CHANCE, CLEAR_CHANCE = 0.03, 1e-6
 """Maximum probability that a part has an edge as long as its gap: in a proven division, in a clear one."""
 
-TAIL = 10
+TAIL = 5
 """Minimum number of edges of a tail: the mean of fewer says little."""
 
 FACING, EXTENT, CLEAR_EXTENT = 1.5, 3.0, 1.0
