@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import resource
+import sys
 from contextlib import contextmanager
 
 import numpy as np
@@ -30,9 +31,11 @@ def no_file_longer_than(n_bytes):
     """Make the system refuse to write more, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode  # which would be cut short, and trusted later
     try:
         yield
     finally:
+        sys.dont_write_bytecode = before
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
