@@ -9,7 +9,7 @@ TORCH := 2.13.0
 TORCH_CPU := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test pytest test-slow test-oldest test-newest browser lint lock audit bench paper docs wheel clean
+.PHONY: help venv demo test pytest test-slow test-oldest test-newest browser lint lock audit fuzz bench paper docs wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -82,6 +82,9 @@ paper: $(READY)  ## run every table and figure of the paper at the smallest scal
 
 bench: $(READY)  ## compare the speed with a literal step and with other libraries: minutes
 	$(BIN)/python benchmarks/watch.py
+
+fuzz: $(READY)  ## read changed files of every format for five minutes
+	$(BIN)/python benchmarks/fuzz.py
 
 docs: $(READY)  ## build the documentation as HTML in docs/_build
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build

@@ -297,7 +297,9 @@ class Clustering:
             frame = pd.DataFrame({"index": np.arange(len(labels))})
             paths = () if points.images is None else getattr(points.images.source, "paths", ())
             if len(paths):
-                frame["path"] = [str(path) for path in paths[: len(labels)]]
+                from neuralbayes.data.pictures import readable
+
+                frame["path"] = [readable(path) for path in paths[: len(labels)]]
         names = np.array([*self.names, "outlier"], dtype=object)
         new = {"cluster": labels, "name": names[labels], "probability": self.proba.max(axis=1)}
         if self.typicality is not None:
@@ -431,6 +433,8 @@ def load(folder: str | Path, *, network: Any = None) -> Any:
         noun, title, features_from, identity, recipe, answers, names, named_by, summary = (about[key] for key in KEPT)
         if noun not in ("row", "image", "text") or len(names) != model.n_clusters_:
             raise ValueError(f"it must name {model.n_clusters_} clusters of rows, images or texts")
+        if [card["cluster"] for card in summary["clusters"]] != [*range(len(names))]:
+            raise ValueError(f"it must describe clusters 0 to {len(names) - 1}")
         names, kept = [str(name) for name in names], {"clusters": list(summary["clusters"])}
         known = {"features_from": features_from, "identity": identity, "recipe": dict(recipe)}
         points = Points(noun, str(title), None, notes=list(map(str, summary["notes"])), **known)

@@ -249,5 +249,5 @@ def test_memory_is_limited_while_a_command_works(run, table, tmp_path, monkeypat
     assert "out of memory" in found.err
     assert list(tmp_path.iterdir()) == []
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
-    with limited_memory():
+    with limited_memory("rows.csv"):
         assert np.ones(1000).sum() == 1000

@@ -1,6 +1,7 @@
 """Files of tables: which are read and written, and what is refused."""
 
 import io
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -111,3 +112,10 @@ def test_a_table_goes_to_formats_with_names_of_columns(tmp_path, name):
     check_writable("t.csv.zst")
     with pytest.raises(ValueError, match="must end in one of"):
         write_table(tmp_path / name, pd.DataFrame({"a": [1]}))
+
+
+def test_a_member_of_an_archive_that_is_no_array_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
+        archive.writestr("X.npy", b"no array")  # which NumPy returns as bytes
+    with pytest.raises(ValueError, match=r"t\.npz is not a valid"):
+        read_table(tmp_path / "t.npz")

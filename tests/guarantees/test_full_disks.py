@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import resource
+import sys
 from contextlib import contextmanager
 
 import numpy as np
@@ -13,10 +14,12 @@ import torch
 from image_cases import bars
 
 import neuralbayes as nb
+from neuralbayes.cli import main
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.data.tables import write_table
 from neuralbayes.features.encoder import ImageEncoder
+from neuralbayes.plot import StatesDisplay, save_picture
 from neuralbayes.system.files import read_json, write_json, write_tensors
 from neuralbayes.training import read_metrics, save_checkpoint
 
@@ -28,9 +31,11 @@ def no_file_longer_than(n_bytes):
     """Make the system refuse to write more, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode  # which would be cut short, and trusted later
     try:
         yield
     finally:
+        sys.dont_write_bytecode = before
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
@@ -46,13 +51,9 @@ WRITERS = {
     "weights.safetensors": lambda path, encoder: write_tensors(path, {"x": torch.from_numpy(NUMBERS)}, {}),
     "rows.csv": lambda path, encoder: write_table(path, pd.DataFrame({"x": NUMBERS})),
     "rows.parquet": lambda path, encoder: write_table(path, pd.DataFrame({"x": np.sin(NUMBERS)})),
-    "rows.jsonl": lambda path, encoder: write_table(path, pd.DataFrame({"x": NUMBERS})),
-    "rows.csv.gz": lambda path, encoder: write_table(path, pd.DataFrame({"x": np.sin(NUMBERS)})),
     "features.npy": lambda path, encoder: nb.write_features(encoder, ArraySource(bars(8)[0]), path),
     "features.parquet": lambda path, encoder: nb.write_features(encoder, ArraySource(bars(8)[0]), path),
-    "picture.png": lambda path, encoder: nb.plot.save_picture(
-        nb.plot.StatesDisplay(np.full(9, 1 / 9)).plot().figure_, path
-    ),
+    "picture.png": lambda path, encoder: save_picture(StatesDisplay(np.full(9, 1 / 9)).plot().figure_, path),
 }
 
 
@@ -101,3 +102,11 @@ def test_a_run_without_room_goes_on_when_there_is_some(room, tmp_path):
     for one, other in zip(unbroken.parameters(), encoder.parameters(), strict=True):
         assert torch.equal(one, other)
     assert read_metrics(broken / "metrics.jsonl") == read_metrics(tmp_path / "unbroken" / "metrics.jsonl")
+
+
+def test_a_folder_without_permission_is_named_before_anything_is_computed(tmp_path, monkeypatch, capsys):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may write everywhere
+    assert main(["cluster", str(tmp_path / "t.csv"), "--out", str(tmp_path / "out")]) == 2
+    assert re.search(r"out/labels\.csv: no permission to write there", capsys.readouterr().err)
+    assert os.listdir(tmp_path) == ["t.csv"]

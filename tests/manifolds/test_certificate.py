@@ -1,8 +1,11 @@
 """Columns whose values naturally have gaps, and the result without them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import neuralbayes as nb
+from neuralbayes.data.vectorizer import TableVectorizer
 from neuralbayes.manifolds.certificate import columns_in_doubt, tells_apart, without_columns
 
 
@@ -67,3 +70,13 @@ def test_a_column_with_a_sentinel_is_in_doubt(rng):
     rows[labels == 1, 2] = -999.0
     assert columns_in_doubt(rows, labels) == [[2]]
     assert columns_in_doubt(rows, np.arange(300) % 2) == []
+
+
+@pytest.mark.parametrize(("draw", "seed", "n"), [("exponential", 1123, 50), ("standard_t", 36, 300)])
+def test_the_far_rows_of_one_column_are_no_manifold(draw, seed, n):
+    """Their own gaps are nearly as long as the one before them, but too few to show how long gaps can be."""
+    rng = np.random.RandomState(seed)
+    rng.choice([50, 70, 100, 150, 200, 300])
+    column = rng.exponential(size=(n, 1)) if draw == "exponential" else rng.standard_t(2, (n, 1))
+    frame = pd.DataFrame(column, columns=["c0"])
+    assert nb.ManifoldLabeler("auto", vectorizer=TableVectorizer(), random_state=0).fit(frame).n_clusters_ == 1

@@ -113,6 +113,7 @@ def main(tokens: Sequence[str] | None = None) -> int:
     never_fail_to_print()
     try:
         with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Image size .* could be decompression bomb")  # it is refused in words
             warnings.showwarning = lambda message, *_, **__: tell(f"warning: {message}", style="yellow")
             app.meta(words, print_error=False, exit_on_error=False)
         sys.stdout.flush()
@@ -128,6 +129,10 @@ def main(tokens: Sequence[str] | None = None) -> int:
             raise
         if debug:
             traceback.print_exception(error)
+        failed: BaseException | None = error
+        while failed is not None:  # free what did not fit, because the message needs some memory too
+            traceback.clear_frames(failed.__traceback__)
+            failed = failed.__cause__ or failed.__context__
         command = next((word for word in words if word in app and word[0] != "-"), "")
         options = {key: f"--read {key}=..." for key in READ} if command == "cluster" else {}
         for argument in app[command].assemble_argument_collection() if command else ():

@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shlex
-import shutil
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
@@ -16,6 +14,7 @@ from rich.text import Text
 from neuralbayes.cli.files import TABLES, beside, check_exists, check_folder, check_target, standard_input
 from neuralbayes.cli.options import Device, Force, Json, Open, Out, Quiet, Reject, pairs, reading
 from neuralbayes.cli.terminal import open_page, plain, say, say_paths, say_table, working
+from neuralbayes.system.files import remove_temporaries
 from neuralbayes.system.limits import limited_memory
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ def cluster(
     options |= {"columns": None if columns is None else next(csv.reader([columns]))}  # quotes allow commas in names
     options |= {"kinds": pairs("--kind", kinds), "describe": describe or (), "read": reading(read)}
     options |= {"random_state": random_state, "device": device, "progress": by_network and shown}
-    with limited_memory(), standard_input(data) as source:
+    with limited_memory(data), standard_input(data) as source:
         with working(f"clustering {data}", quiet=by_network or not shown):
             import neuralbayes
 
@@ -124,16 +123,12 @@ def cluster(
 def _write(result: Clustering, out: Path, alone: bool) -> list[Path]:
     if alone:
         return [result.write(out)]
-    out.mkdir(parents=True, exist_ok=True)
-    for stale in out.glob(".neuralbayes-*"):  # of a killed process
-        shutil.rmtree(stale)
-    with TemporaryDirectory(dir=out, prefix=".neuralbayes-") as folder:  # so that each part is old or new, but whole
-        for part, write in zip(PARTS, (result.save, result.write, result.report), strict=True):
-            write(Path(folder) / part)
-            if (out / part).is_dir():
-                (out / part).rename(Path(folder) / "old")
-            (Path(folder) / part).replace(out / part)
-    return [out / part for part in PARTS]
+    model, labels, page = files = [out / part for part in PARTS]
+    result.save(model)  # each part is old or new, but whole
+    result.write(labels)
+    result.report(page)
+    remove_temporaries(out)  # of a killed process
+    return files
 
 
 def show(result: Clustering) -> None:

@@ -54,7 +54,7 @@ def predict(
     suffix = next((suffix for suffix in TABLES if path.is_file() and suffix in path.suffixes[-2:]), ".csv")
     out = beside(path, "-labels" if in_parts else f"-labels{suffix}") if out is None else out
     check_target(out, force=force, source=path)
-    with limited_memory(), standard_input(data) as source, working(f"labelling {data}", quiet=quiet):
+    with limited_memory(data), standard_input(data) as source, working(f"labelling {data}", quiet=quiet):
         if in_parts:
             from neuralbayes.predicting import predict_parquet
 

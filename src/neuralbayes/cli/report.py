@@ -53,7 +53,7 @@ def report(
     page = own if out is None else out
     check_target(page, force=force or page == own)
     check_exists(data if data is not None else _remembered(model, folder))
-    with limited_memory(), working("writing the page", quiet=quiet):
+    with limited_memory(data), working("writing the page", quiet=quiet):
         if is_run(model):
             from neuralbayes.report.run import write_run_page
 

@@ -23,6 +23,9 @@ MAX_COLUMNS = 100_000  # pandas takes seconds for so many, and a kilobyte for ea
 BLOCK_BYTES = 2**24  # read at a time
 CELL_BYTES = 12  # memory of a cell of a text or JSON table beside its characters
 
+COLUMN_BYTES = 12_000
+"""Memory of a column of a text table beside its cells."""
+
 
 class Budget:
     """The memory that the table of file `name`, of `size` bytes, may take.

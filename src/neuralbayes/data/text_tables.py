@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
 
-from neuralbayes.data.bounds import CELL_BYTES, Budget
+from neuralbayes.data.bounds import CELL_BYTES, COLUMN_BYTES, Budget
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +87,8 @@ def read_text(
     del content
     layout = find_layout(text, name, expected, sep)
     budget.check_columns(len(layout.names))
-    budget.take(CELL_BYTES * len(layout.names) * max(text.count(b"\n"), text.count(b"\r")))
+    n_lines = max(text.count(b"\n"), text.count(b"\r"))
+    budget.take(len(layout.names) * (COLUMN_BYTES + CELL_BYTES * n_lines))
     cells = _cells(text, name, layout)
     del text
     columns = dict(zip(cells.column_names, cells.columns, strict=True))

@@ -16,6 +16,7 @@ from pyarrow import csv, parquet
 
 from neuralbayes.data.columns import CLASS, FEATURE, INDEX, LABEL, PATH, marked
 from neuralbayes.data.images import ImageSource, as_source
+from neuralbayes.data.pictures import path_cell
 from neuralbayes.data.progress import late_bar
 from neuralbayes.data.sources import subset
 from neuralbayes.features.encoder import ImageEncoder
@@ -75,10 +76,10 @@ def write_features(
         raise ValueError(f"`path` must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, got {str(path)!r}")
     path, source = Path(path), as_source(images)
     columns: dict[str, Any] = {INDEX: np.arange(len(source))}
-    columns |= {} if names is None else {PATH: pa.array(names, pa.string())}
+    columns |= {} if names is None else {PATH: pa.array(map(path_cell, names), pa.string())}
     columns |= {} if labels is None else {LABEL: labels}
     if labels is not None and class_names is not None:
-        columns[CLASS] = pa.array([class_names[k] for k in labels], pa.string())
+        columns[CLASS] = pa.array([path_cell(class_names[k]) for k in labels], pa.string())
     beside = pa.table(columns).replace_schema_metadata({"PANDAS_ATTRS": json.dumps(marked({}, "embed", columns))})
     n_features = 0
     writer: Any = None

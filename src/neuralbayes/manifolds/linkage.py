@@ -22,6 +22,9 @@ RATIO, CLEAR = 1.15, 2.0
 CHANCE, CLEAR_CHANCE = 0.03, 1e-6
 """Maximum probability that a part has an edge as long as its gap: in a proven division, in a clear one."""
 
+TAIL = 5
+"""Minimum number of edges of a tail: the mean of fewer says little."""
+
 FACING, EXTENT, CLEAR_EXTENT = 1.5, 3.0, 1.0
 """Rows face another part within this many gaps. In a proven division they do so over a stretch of this many gaps,
 longer than the ends of a broken line; in a clear one, a shorter stretch tells."""
@@ -105,14 +108,14 @@ class Linkage:
     def _gaps(self, part: NDArray[np.int64]) -> dict[int, tuple[float, float]]:
         """The distance of each part to the others, and the probability that one of its own edges is as long.
 
-        The lengths of the longest tenth of its edges are extrapolated by an exponential tail.
+        The lengths of the longest tenth of its edges, at least `TAIL`, are extrapolated by an exponential tail.
         """
         source, target = part[self.edges].T
         gaps = {}
         for k in np.unique(part):
             gap = self.length[(source == k) != (target == k)].min(initial=np.inf)
             within = self.length[(source == k) & (target == k)]
-            usual = np.quantile(within, 0.9) if len(within) else 0.0
+            usual = np.quantile(within, max(0.0, 1.0 - max(0.1, TAIL / len(within)))) if len(within) else 0.0
             excess = within[within > usual] - usual
             mean = excess.mean() if len(excess) else TINY
             gaps[int(k)] = float(gap), float(len(excess) * np.exp(-max(gap - usual, 0.0) / mean))

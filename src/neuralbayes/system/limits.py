@@ -29,27 +29,37 @@ def free_memory() -> int | None:
 
 
 @contextmanager
-def limited_memory() -> Iterator[None]:
-    """Let the process take the free memory and no more, so that a file that unpacks to more ends in a MemoryError."""
-    lines = dict(line.split(":", 1) for line in system_file(Path("/proc/self/status")).splitlines() if ":" in line)
-    free, used = free_memory(), lines.get("VmData", "").split()
-    if sys.platform != "linux" or free is None or not used:  # elsewhere, mapped memory is not counted
+def limited_memory(data: object) -> Iterator[None]:
+    """Let the process take the free memory and no more, so that data that unpack to more end in a MemoryError."""
+    used, free = _data_in_use(), free_memory()
+    if used is None or free is None:
         yield
         return
     import resource
 
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = 1024 * int(used[0]) + free
-    limits = [wanted, *(limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY)]
-    resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    most = min([used + free, *(limit for limit in before if limit != resource.RLIM_INFINITY)])
+    resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
     try:
         yield
+    except (MemoryError, RuntimeError, SystemError) as error:  # the last one: C code that did not expect it
+        other = isinstance(error, RuntimeError) and "t allocate memory" not in str(error)
+        if other or str(data) in str(error):
+            raise
+        raise MemoryError(f"{data} takes more than the free memory, {free / 2**30:.1f} GB") from error
     finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+def _data_in_use() -> int | None:
+    """The memory of this process that RLIMIT_DATA counts, in bytes; None except on Linux, elsewhere it counts less."""
+    lines = dict(line.split(":", 1) for line in system_file(Path("/proc/self/status")).splitlines() if ":" in line)
+    words = lines.get("VmData", "").split()
+    return 1024 * int(words[0]) if words and sys.platform == "linux" else None
 
 
 def memory_limit(root: Path = CGROUPS, group: str | None = None) -> tuple[int, int] | None:
-    """Memory limit and usage of the control groups of this process, in bytes; None without a limit."""
+    """Memory limit and usage of this process or its control groups, in bytes; None without a limit."""
     found = []
     for folder in _groups(root, group):
         for limit_name, used_name in (
@@ -59,6 +69,12 @@ def memory_limit(root: Path = CGROUPS, group: str | None = None) -> tuple[int, i
             limit, used = (system_file(folder / name).strip() for name in (limit_name, used_name))
             if limit.isdecimal() and used.isdecimal():
                 found.append((int(limit), int(used)))
+    in_use = _data_in_use() if group is None else None
+    if in_use is not None:
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_DATA)[0]  # `ulimit -d`
+        found += [] if most == resource.RLIM_INFINITY else [(most, in_use)]
     return min(found, default=None)
 
 
