@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_mutual_info_score
 
 from neuralbayes.data.columns import TAKEN, written_columns
-from neuralbayes.data.points import Points, as_points
+from neuralbayes.data.points import Points, as_points, some
 from neuralbayes.estimators.choice import Method, Settings, Verdict, fit_points, noting, sentence_of, verdict_of
 from neuralbayes.estimators.saving import DESCRIPTION, given_names
 from neuralbayes.estimators.saving import load as load_estimator
@@ -284,7 +284,7 @@ class Clustering:
         """Coordinates that clusters are found in, and the numbers of their samples, drawn at random: (n, d), (n,)."""
         n = len(self.labels)
         rows = np.arange(n) if n <= DRAWN else np.sort(np.random.default_rng(0).choice(n, DRAWN, replace=False))
-        return self.model.coordinates(_some(self._given(), rows)), rows
+        return self.model.coordinates(some(self._given(), rows)), rows
 
     def table(self) -> pd.DataFrame:
         """The input with the cluster of each sample, its name, its probability and its typicality."""
@@ -316,7 +316,7 @@ class Clustering:
         settings = replace(self.settings, n_clusters=int(k), method="information", reject=None, progress=False)
         points = replace(self.points, X=self._given(), notes=[])
         if getattr(self.model, "kind_", "") == "images" and k <= self.model.n_states_:
-            return Clustering(points, self.model.merged_to(int(k), _some(points.X, self.coordinates()[1])), settings)
+            return Clustering(points, self.model.merged_to(int(k), some(points.X, self.coordinates()[1])), settings)
         model, notes = fit_points(points, settings)
         return Clustering(replace(points, notes=notes), model, settings)
 
@@ -444,15 +444,6 @@ def load(folder: str | Path, *, network: Any = None) -> Any:
     if own := given_names(folder, len(names)):
         names, named_by = [own.get(k, name) for k, name in enumerate(names)], "you"
     return Clustering(points, model, settings, None, kept | {"names": names, "named_by": named_by})
-
-
-def _some(X: Any, rows: NDArray[np.int64]) -> Any:
-    """Some samples of a table, of one or several arrays, or of images."""
-    if isinstance(X, list):
-        return [space[rows] for space in X]
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    return X.take(rows) if hasattr(X, "read") else X[rows]
 
 
 def _records(cards: pd.DataFrame) -> list[dict[str, Any]]:

@@ -49,7 +49,7 @@ def test_reading_tensors_keeps_nothing(tmp_path):
     before = held()
     for _ in range(TIMES):
         read_tensors(path)
-    assert held() - before < TIMES  # a leak of one object per tensor would be 20 each time
+    assert held() - before < 3 * TIMES  # a leak of one object per tensor would be 20 each time
 
 
 @needs_proc

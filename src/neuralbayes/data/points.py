@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -238,3 +239,12 @@ def _with_columns(points: Points, columns: Sequence[str] | None, kinds: Mapping[
         kinds |= {str(name): "ignore" for name in frame if name not in columns}
     recipe = points.recipe | {"kinds": kinds}
     return replace(points, X=frame, frame=frame, columns=recognize(frame, kinds), recipe=recipe)
+
+
+def some(X: Any, rows: NDArray[np.int64]) -> Any:
+    """Some samples of a table, of one or several arrays, or of images."""
+    if isinstance(X, list):
+        return [space[rows] for space in X]
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X.take(rows) if hasattr(X, "read") else X[rows]

@@ -12,10 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from torch import Tensor
 
 T = TypeVar("T")
@@ -121,7 +119,7 @@ def write_arrays(path: str | Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write named arrays to a safetensors file, atomically. Links are refused."""
     from safetensors.numpy import save
 
-    content = save({name: np.array(array, order="C") for name, array in arrays.items()})
+    content = save({name: array.copy(order="C") for name, array in arrays.items()})
     with atomic_write(inside(Path(path).parent, Path(path).name)) as temporary:
         temporary.write_bytes(content)
 
