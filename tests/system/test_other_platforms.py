@@ -37,7 +37,7 @@ for name in ("replace", "rename", "unlink", "remove"):
 
 SCRIPT = """
 import sys
-import filelock, lightning_fabric, rich, safetensors, sklearn.decomposition, sklearn.neighbors, torch
+import filelock, lightning_fabric, pooch, rich, safetensors, sklearn.decomposition, sklearn.neighbors, torch
 for name in ("resource", "fcntl", "pwd", "grp", "termios"):
     sys.modules[name] = None  # `import` of it raises ImportError
 import os, signal

@@ -11,6 +11,11 @@ from pathlib import Path
 
 from threadpoolctl import ThreadpoolController
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -35,8 +40,6 @@ def limited_memory(data: object) -> Iterator[None]:
     if used is None or free is None:
         yield
         return
-    import resource
-
     before = resource.getrlimit(resource.RLIMIT_DATA)
     most = min([used + free, *(limit for limit in before if limit != resource.RLIM_INFINITY)])
     resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
@@ -55,7 +58,7 @@ def _data_in_use() -> int | None:
     """The memory of this process that RLIMIT_DATA counts, in bytes; None except on Linux, elsewhere it counts less."""
     lines = dict(line.split(":", 1) for line in system_file(Path("/proc/self/status")).splitlines() if ":" in line)
     words = lines.get("VmData", "").split()
-    return 1024 * int(words[0]) if words and sys.platform == "linux" else None
+    return 1024 * int(words[0]) if words and resource is not None and sys.platform == "linux" else None
 
 
 def memory_limit(root: Path = CGROUPS, group: str | None = None) -> tuple[int, int] | None:
@@ -71,8 +74,6 @@ def memory_limit(root: Path = CGROUPS, group: str | None = None) -> tuple[int, i
                 found.append((int(limit), int(used)))
     in_use = _data_in_use() if group is None else None
     if in_use is not None:
-        import resource
-
         most = resource.getrlimit(resource.RLIMIT_DATA)[0]  # `ulimit -d`
         found += [] if most == resource.RLIM_INFINITY else [(most, in_use)]
     return min(found, default=None)
