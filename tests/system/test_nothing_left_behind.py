@@ -72,10 +72,10 @@ def test_hundreds_of_fits_hold_no_more_than_dozens(tmp_path, monkeypatch):
     def counts():
         return [len(os.listdir(folder)) for folder in ("/proc/self/fd", "/proc/self/task", own)]
 
-    for seed in range(30):
+    for seed in range(90):  # what is imported or kept once, also for the tests before this one
         use(seed, tmp_path)
     before, objects = counts(), held()
-    for seed in range(30, 150):
+    for seed in range(90, 150):
         use(seed, tmp_path)
     assert counts() == before
-    assert held() - objects < 3 * 120  # an object a fit
+    assert held() - objects < 3 * 60  # an object a fit
