@@ -29,7 +29,7 @@ Verdict = Literal["clusters", "segments", "none"]
 
 HALVED_ROWS = {"table": 2000, "embeddings": 6000, "pixels": 6000}  # rows to divide in halves
 N_SPLITS = 2  # divisions in halves whose mean agreement counts; a single one is noisy
-N_BEST, N_AGAIN = 3, 2  # numbers of clusters of embeddings to divide for again, and how often
+FEW_CLUSTERS, N_AGAIN = 20, 2  # embeddings: clusters whose agreement is measured again, and how often
 MOST_SEGMENTS = 12  # of a table
 COARSE = (2, 3, 4, 6, 8, 11, 15, 20, 28, 40, 56, 80, 110, 150, 200)  # compared first; then those near the best of them
 VALLEY_ROWS, OF_TABLES, A_CLUSTER = 2000, 320, 64  # rows to look for valleys in if they decide nothing but the verdict
@@ -117,13 +117,14 @@ def choose_segments(
         return int(numbers[np.argmax(agreements * selection["silhouette"])]), selection
     chance = np.where(numbers > 2, BY_CHANCE, BY_CHANCE_OF_TWO)
     score = (agreements - chance) / (1.0 - chance)
-    if first:  # one division may agree by luck: divide again into the best numbers
-        best = np.argsort(-score, kind="stable")[:N_BEST]
-        again = [agreement([halves(space, kind, k, rng) for _ in range(N_AGAIN)]) for k in numbers[best].astype(int)]
-        agreements[best] = (agreements[best] + N_AGAIN * np.array(again)) / (1 + N_AGAIN)
-        selection["agreement"] = agreements.tolist()
-        score = np.full(len(numbers), -np.inf)
-        score[best] = (agreements[best] - chance[best]) / (1.0 - chance[best])
+    again: set[int] = set()
+    while first and numbers[best := int(score.argmax())] <= FEW_CLUSTERS and best not in again:
+        # One division into few clusters may agree by luck: the best number must be the best in several.
+        again.add(best)
+        more = agreement([halves(space, kind, int(numbers[best]), rng) for _ in range(N_AGAIN)])
+        agreements[best] = (agreements[best] + N_AGAIN * more) / (1 + N_AGAIN)
+        score = (agreements - chance) / (1.0 - chance)
+    selection["agreement"] = agreements.tolist()
     return int(numbers[score > score.max() - EQUAL].max()), selection  # of several equally good ones, the largest
 
 
