@@ -403,7 +403,7 @@ class Clustering:
         }
 
     def save(self, folder: str | Path) -> None:
-        """Save the model, the names and how the data were read, but not the data, to a folder for `nb.load`."""
+        """Save the model (with a sample of the rows), the names and how the data were read, for `nb.load`."""
         points, summary = self.points, self.summary()
         about = (points.noun, points.title, points.features_from, points.identity, points.recipe)
         known = (*about, list(self.settings.answers), self.names, self.named_by, summary)
