@@ -17,7 +17,7 @@ def test_clusters_inside_certified_manifolds_tell_more_than_these():
     X = beside_a_gap(200, 4.0, np.random.default_rng(0))
     result = nb.cluster(X)
     assert (result.n_clusters, result.verdict) == (3, "clusters")
-    assert "2 disjoint manifolds" in result.notes[-1]
+    assert "2 certified disjoint manifolds" in result.notes[-1]
     assert (nb.cluster(X, method="manifolds").n_clusters, nb.cluster(X, 2).verdict) == (2, "disjoint")
 
 

@@ -70,8 +70,8 @@ def fit_points(points: Points, settings: Settings) -> tuple[Any, list[str]]:
         with noting(of_clusters):
             clusters = _clustered(points, settings)
         if _refines(clusters, model, points):
-            inside = f"The clusters lie inside {model.n_clusters_} disjoint manifolds, which are certified"
-            model, notes = clusters, [*of_clusters, f"{inside}; method='manifolds' labels these."]
+            inside = f"The clusters lie inside {model.n_clusters_} certified disjoint manifolds (method='manifolds')."
+            model, notes = clusters, [*of_clusters, inside]
     if settings.reject is not None:
         model.typicality_.check_level(settings.reject)
     return model, notes
