@@ -97,7 +97,7 @@ def test_version_is_told_of_a_broken_installation_too():
         ("cluster words.csv -k 0", "--clusters must be"),
         ("cluster words.csv --kind zip", "--kind must be NAME=VALUE, got 'zip'"),
         ("cluster words.csv --read speed=9", "--read must be one of sep=..., decimal=..."),
-        ("cluster words.csv --read limit=few", "--read limit must be a whole number"),
+        ("cluster words.csv --read limit=few", "--read must have a limit"),
         ("cluster words.csv --columns z", "--columns must name columns"),
         ("cluster word.csv", "word.csv does not exist. Did you mean words.csv?"),
         ("cluster empty/wrds.csv", "empty/wrds.csv does not exist. Check the spelling"),

@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 from rich.text import Text
 
 from neuralbayes.cli.files import TABLES, beside, check_exists, check_folder, check_target, standard_input
-from neuralbayes.cli.options import Device, Force, Json, Open, Out, Quiet, Reject, pairs, reading
+from neuralbayes.cli.options import READ, Device, Force, Json, Open, Out, Quiet, Reject, pairs
 from neuralbayes.cli.terminal import open_page, plain, say, say_paths, say_table, working
 from neuralbayes.system.files import remove_temporaries
 from neuralbayes.system.limits import limited_memory
@@ -99,7 +99,7 @@ def cluster(
     by_network = not Path(data).is_file() or text is not None or features != "auto"  # which shows bars of its own
     options: dict[str, Any] = {"method": method, "text": text, "features": features, "known": known, "reject": reject}
     options |= {"columns": None if columns is None else next(csv.reader([columns]))}  # quotes allow commas in names
-    options |= {"kinds": pairs("--kind", kinds), "describe": describe or (), "read": reading(read)}
+    options |= {"kinds": pairs("--kind", kinds), "describe": describe or (), "read": pairs("--read", read, READ)}
     options |= {"random_state": random_state, "device": device, "progress": by_network and shown}
     with limited_memory(data), standard_input(data) as source:
         with working(f"clustering {data}", quiet=by_network or not shown):

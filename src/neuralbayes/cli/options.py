@@ -82,15 +82,3 @@ def pairs(option: str, values: Sequence[str] | None, keys: Sequence[str] = ()) -
             raise ValueError(f"{option} must be {'one of ' * bool(keys)}{forms}, got {text!r}")
         found[name] = value
     return found or None
-
-
-def reading(values: Sequence[str] | None) -> dict[str, Any] | None:
-    """Parse --read KEY=VALUE, with numbers for the limit and the size."""
-    found = pairs("--read", values, READ) or {}
-    for key, form in {"limit": r"\d+", "size": r"\d{1,4}(x\d{1,4})?"}.items():
-        if key in found and not re.fullmatch(form, found[key]):
-            raise ValueError(f"--read {key} must be a whole number, got {found[key]!r}; a size can be two, as in 48x64")
-    for key in {"limit", "size"} & found.keys():
-        sides = [int(side) for side in found[key].split("x")]
-        found[key] = tuple(sides) if len(sides) == 2 else sides[0]
-    return found or None

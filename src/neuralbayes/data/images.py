@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,7 +51,9 @@ SPLITS = {
 
 IMAGE_KEYS = ("", "images", "x", "X", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "target", "targets")
-KEPT_BYTES = 2**29  # of decoded images, where the free memory is unknown
+DECODED_BYTES = 2**29  # of images in memory, where the free memory is unknown
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +175,10 @@ def load_images(
             if not isinstance(other, str | Path):
                 raise TypeError(f"`data` must contain only paths if it starts with one, got {type(other).__name__}")
         paths = [Path(path).expanduser() for path in data]
-        files, _ = _decode_files(paths, sides, channels, interpolation, progress, strict=True)
+        files, skipped = _decode_files(paths, sides, channels, interpolation, progress)
+        if skipped:  # labels and rows of the caller would no longer belong to the images
+            path, reason = skipped[0]
+            raise ValueError(f"`data` must be paths of readable pictures ({IN_WORDS}); {path}: {reason}")
         return Images("pictures", split, files)
     else:
         source = as_source(data)
@@ -285,7 +290,7 @@ def _folder(
     if folder is None:
         raise ValueError(f"{path} has no split {split!r}; put its pictures into the sub-folders train and {split}")
     found, skipped = find_pictures(folder)
-    source, damaged = _decode_files(found, size, channels, interpolation, progress, strict=False)
+    source, damaged = _decode_files(found, size, channels, interpolation, progress)
     skipped += damaged
     if len(source) == 0:
         reasons = "".join(f"\n  {path}: {reason}" for path, reason in skipped[:5])
@@ -307,43 +312,35 @@ def _decode_files(
     channels: int | None,
     interpolation: Interpolation | NetworkResizing,
     progress: bool,
-    *,
-    strict: bool,
 ) -> tuple[FilesSource, list[Skipped]]:
-    """Choose a shape by the headers, and decode every picture once, so that damage shows before a long run.
-
-    The images are kept if they take at most a quarter of the free memory; otherwise they are decoded on demand.
-    """
+    """Choose a shape by the headers, and decode every picture once, so that damage shows before a long run."""
     skipped: list[Skipped] = []
-
-    def leave_out(path: Path, reason: PictureError) -> None:
-        if strict:
-            raise ValueError(f"`data` must be paths of readable pictures ({IN_WORDS}); {path}: {reason}")
-        skipped.append((path, str(reason)))
-
-    found, headers = [], []
-    looked_at = watched(each_file(picture_header, paths), "looking at pictures", len(paths), progress)
-    for path, header in zip(paths, looked_at, strict=True):
-        if isinstance(header, PictureError):
-            leave_out(path, header)
-        else:
-            found.append(path)
-            headers.append(header)
-    if not found:
+    headers = watched(each_file(picture_header, paths), "looking at pictures", len(paths), progress)
+    looked_at = list(_intact(paths, headers, skipped))
+    if not looked_at:
         return FilesSource((), (1, 1, 1)), skipped
-    shape, reduced_from = choose_shape(headers, size, channels)
+    found = [path for path, _ in looked_at]
+    shape, reduced_from = choose_shape([header for _, header in looked_at], size, channels)
     free, n_bytes = free_memory(), len(found) * math.prod(shape)
-    keep = n_bytes <= (KEPT_BYTES if free is None else free // 4)
+    keep = n_bytes <= (DECODED_BYTES if free is None else free // 4)  # others are decoded on demand
     # Fill one array: a list of images and then their stack would need twice the memory.
     images = np.empty((len(found) if keep else 0, *shape), np.uint8)
-    kept: list[Path] = []
-    decoded = FilesSource(found, shape, interpolation).decode(found)
-    for path, image in zip(found, watched(decoded, "reading pictures", len(found), progress), strict=True):
-        if isinstance(image, PictureError):
-            leave_out(path, image)
-            continue
+    intact: list[Path] = []
+    decoded = watched(FilesSource(found, shape, interpolation).decode(found), "reading pictures", len(found), progress)
+    for path, image in _intact(found, decoded, skipped):
         if keep:
-            images[len(kept)] = image
-        kept.append(path)
-    known = images[: len(kept)] if keep else None
-    return FilesSource(kept, shape, interpolation, images=known, reduced_from=reduced_from), skipped
+            images[len(intact)] = image
+        intact.append(path)
+    decoded_images = images[: len(intact)] if keep else None
+    return FilesSource(intact, shape, interpolation, images=decoded_images, reduced_from=reduced_from), skipped
+
+
+def _intact(
+    paths: Sequence[Path], results: Iterable[T | PictureError], skipped: list[Skipped]
+) -> Iterator[tuple[Path, T]]:
+    """The files that could be read; the reasons for the others go to `skipped`."""
+    for path, result in zip(paths, results, strict=True):
+        if isinstance(result, PictureError):
+            skipped.append((path, str(result)))
+        else:
+            yield path, result

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Noun = Literal["row", "image", "text"]
 
-PICTURES = {".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic"}
 TABLE_OPTIONS, IMAGE_OPTIONS = ("sep", "decimal", "encoding", "sheet", "key"), ("split", "limit", "size")
 LINES = 100  # of a .txt file to inspect
 
@@ -43,6 +42,23 @@ class Points:
 
     def __len__(self) -> int:
         return int(self.X.shape[0]) if hasattr(self.X, "shape") and self.noun != "image" else len(self.X)
+
+    def table(self) -> pd.DataFrame:
+        """The samples as a table without columns that this library wrote: texts, or numbers and paths of images."""
+        import pandas as pd
+
+        from neuralbayes.data.columns import written_columns
+
+        if self.frame is not None:
+            return self.frame.drop(columns=list(written_columns(self.frame)))  # type: ignore[no-any-return]
+        if self.texts is not None:
+            return pd.DataFrame({"text": self.texts})
+        frame = pd.DataFrame({"index": np.arange(len(self))})
+        if paths := getattr(getattr(self.images, "source", None), "paths", ()):
+            from neuralbayes.data.pictures import readable
+
+            frame["path"] = [readable(path) for path in paths]
+        return frame
 
 
 def as_points(
@@ -71,6 +87,9 @@ def as_points(
     [('kg', 'number'), ('unit', 'constant')]
     """
     given = dict(read or {})
+    for key, number in {"size": _sides, "limit": _limit}.items():
+        if given.get(key) is not None:
+            given[key] = number(given[key])
     points = _opened(data, text, given, progress)
     if text is not None and points.frame is None:
         raise ValueError(f"`text` must be None unless `data` is a table with named columns, got {text!r}")
@@ -128,7 +147,7 @@ def _of_path(data: str, text: str | None, read: dict[str, Any], progress: bool) 
     title = path.name or str(path)
     of_array = path.suffix.lower() in (".npy", ".npz")
     if (of_array or not is_table(path)) and "key" not in read and holds_images(data):
-        options = {"split": read.get("split", "train"), "size": _sides(read.get("size"))}
+        options = {"split": read.get("split", "train"), "size": read.get("size")}
         images = load_images(data, **options, progress=progress)
         return replace(_of_images(images, title, read), recipe={"data": data})
     if path.suffix.lower() == ".txt" and text is None and not read and path.is_file():
@@ -154,6 +173,13 @@ def _sides(size: Any) -> Any:
     return int(size) if len(sides) == 1 else (int(sides[0]), int(sides[1]))
 
 
+def _limit(limit: Any) -> int:
+    """A number of images, also as text."""
+    if not (str(limit).isdecimal() and int(limit) >= 2):
+        raise ValueError(f"`read` must have a limit of at least 2 images, got {limit!r}")
+    return int(limit)
+
+
 def _are_numbers(lines: Sequence[str]) -> bool:
     """Whether lines are rows of at least two numbers, and not sentences."""
     rows = [line.replace(",", " ").replace(";", " ").split() for line in lines if line.strip()]
@@ -167,7 +193,9 @@ def _are_texts(data: Any) -> bool:
     """Whether `data` is a list of sentences, and not of files of pictures."""
     if not isinstance(data, list | tuple | np.ndarray) or not len(data) or not isinstance(data[0], str):
         return False
-    return not all(Path(str(item)).suffix.lower() in PICTURES for item in data[:LINES])
+    from neuralbayes.data.pictures import SUFFIXES
+
+    return not all(Path(str(item)).suffix.lower() in SUFFIXES for item in data[:LINES])
 
 
 def _of_frame(frame: pd.DataFrame, title: str, text: str | None) -> Points:
@@ -198,11 +226,8 @@ def _of_numbers(array: Any, title: str) -> Points:
 
 
 def _of_images(images: Images, title: str, read: dict[str, Any]) -> Points:
-    limit = read.get("limit")
-    if limit is not None and not (str(limit).isdecimal() and int(limit) >= 2):
-        raise ValueError(f"`read` must have a limit of at least 2 images, got {limit!r}")
-    if limit is not None and int(limit) < len(images):
-        images = images.take(np.arange(int(limit)))
+    if (limit := read.get("limit")) is not None and limit < len(images):
+        images = images.take(np.arange(limit))
     notes = [f"{len(images.skipped):,} files could not be read and were skipped."] if images.skipped else []
     return Points("image", title, images, images=images, notes=notes)
 

@@ -202,9 +202,6 @@ def _stream(path: Path, kind: str, mode: Literal["rb", "wb"]) -> Any:
 
 def _unpacked(path: Path, budget: Budget) -> bytes:
     kind = path.suffix.lower()
-    if kind not in PACKED:
-        budget.take(path.stat().st_size)
-        return path.read_bytes()
     with named_damage(path, kind), closing(_stream(path, kind, "rb")) as stream:
         return read_within(stream, budget)
 
@@ -271,7 +268,7 @@ def _read_json(path: Path, budget: Budget) -> pd.DataFrame:
     import pandas
     import pyarrow
 
-    from neuralbayes.data.text_tables import as_series
+    from neuralbayes.data.cell_types import as_series
 
     tables: list[Any] = []
     names: dict[str, None] = {}
@@ -367,7 +364,7 @@ def _sheet_column(values: Sequence[Any]) -> pd.Series[Any]:
     import pandas
     import pyarrow
 
-    from neuralbayes.data.text_tables import MISSING, as_series, typed
+    from neuralbayes.data.cell_types import MISSING, as_series, typed
 
     values = [None if isinstance(value, str) and value.strip() in MISSING else value for value in values]
     kinds = {type(value) for value in values if value is not None}
