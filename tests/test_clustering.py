@@ -201,6 +201,8 @@ def test_a_saved_clustering_labels_new_data_with_the_same_names(clustered, texts
     assert (loaded.predict(flowers) == clustered.labels).all()
     with pytest.raises(ValueError, match="on\\(data\\)"):
         _ = loaded.labels
+    with pytest.raises(ValueError, match="must be a data frame"):
+        loaded.model.predict(np.zeros((2, 3)))
     assert (texts.predict(SENTENCES[:4]) == texts.labels[:4]).all()
     texts.save(tmp_path / "texts")
     loaded = nb.load(tmp_path / "texts")

@@ -32,12 +32,6 @@ def test_cluster_writes_labels_a_page_and_a_model_and_says_what_comes_next(run, 
     assert found.err == ""
 
 
-def test_the_folder_stands_beside_the_data(clustered, table):
-    assert clustered.parent == table.parent
-    assert (clustered / "labels.csv").is_file()
-    assert (clustered / "model" / "model.json").is_file()
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_an_out_that_is_a_table_gets_the_labels_alone(run, table, tmp_path, suffix):
     out = tmp_path / f"labels{suffix}"
@@ -72,12 +66,9 @@ def test_files_are_read_as_asked(run, tmp_path):
     with pd.ExcelWriter(tmp_path / "b.xlsx") as book:
         customers(seed=9).head(30).to_excel(book, sheet_name="first", index=False)
         frame.to_excel(book, sheet_name="second", index=False)
-    for sheet in ("second", "2"):
-        out = tmp_path / f"b{sheet}.csv"
-        assert (
-            run("cluster", tmp_path / "b.xlsx", "-k", "3", "--read", f"sheet={sheet}", "-o", out, "--quiet").code == 0
-        )
-        assert (labels_of(out) == labels_of(tmp_path / "a.csv")).all()
+    out = tmp_path / "b.csv"
+    assert run("cluster", tmp_path / "b.xlsx", "-k", "3", "--read", "sheet=second", "-o", out, "--quiet").code == 0
+    assert (labels_of(out) == labels_of(tmp_path / "a.csv")).all()
 
 
 def test_standard_input_is_a_table(run, table, tmp_path, monkeypatch):

@@ -43,11 +43,7 @@ from neuralbayes.system.limits import free_memory
 __all__ = ["ImageSource", "Images", "as_source", "holds_images", "images_given", "load_images"]
 
 # Sub-folders that are parts of a data set, not classes.
-SPLITS = {
-    "train": ("train", "training"),
-    "test": ("test", "val", "valid", "validation"),
-    "unlabeled": ("unlabeled",),
-}
+SPLITS = {"train": ("train", "training"), "test": ("test", "val", "valid", "validation"), "unlabeled": ("unlabeled",)}
 
 IMAGE_KEYS = ("", "images", "x", "X", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "target", "targets")

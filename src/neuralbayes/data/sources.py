@@ -128,10 +128,6 @@ class FilesSource:
             batch[i] = image
         return batch
 
-    def read_at(self, indices: ArrayLike, size: tuple[int, int]) -> NDArray[np.uint8]:
-        """Images at `indices`, decoded from their files at another size (H, W)."""
-        return FilesSource(self.paths, (*size, self.shape[2])).read(indices)
-
     def decode(self, paths: Sequence[Path]) -> Iterator[NDArray[np.uint8] | PictureError]:
         """The image of each file, or why it cannot be read."""
 

@@ -79,9 +79,7 @@ def hierarchy_chart(result: Any) -> Tree | None:
 
 
 def line_chart(
-    title: str,
-    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-    bounds: Mapping[str, float] | None = None,
+    title: str, curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], bounds: Mapping[str, float] | None = None
 ) -> Lines | None:
     """Curves of x and y by name, with a dotted line at the bound of each; None without points."""
     from matplotlib.ticker import MaxNLocator

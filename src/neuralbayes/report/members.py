@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neuralbayes.data.sources import FilesSource, resized
 from neuralbayes.explain.conditions import short_number
 
 if TYPE_CHECKING:
@@ -153,14 +154,11 @@ class Members:
         """Images in colour whose longer side is at most `longest`, read in blocks; a few from their files again."""
         height, width = self.images.shape[:2]
         scale = longest / max(height, width)
-        sharper = scale > 1 and len(rows) <= READ and not self.tiny and hasattr(self.images, "read_at")
-        found = []
-        for start in range(0, len(rows), READ):
-            some = np.asarray(rows[start : start + READ], dtype=np.int64)
-            size = round(scale * height), round(scale * width)
-            block = self.images.read_at(some, size) if sharper else self.images.read(some)
-            found += [shrunk(one, longest) for one in block]
-        return found
+        sharper = scale > 1 and len(rows) <= READ and not self.tiny and isinstance(self.images, FilesSource)
+        shape = round(scale * height), round(scale * width), self.images.shape[2]
+        images = resized(self.images, shape) if sharper else self.images
+        blocks = (images.read(np.asarray(rows[start : start + READ])) for start in range(0, len(rows), READ))
+        return [shrunk(one, longest) for block in blocks for one in block]
 
 
 def shortened(text: str, letters: int) -> str:
