@@ -30,16 +30,15 @@ Reject = Annotated[float | None, Parameter(metavar="SHARE", help=REJECT)]
 AGAIN = "The features that the model was fitted to, where it may not name them: file.py:function, FILE.npy, a network."
 FeaturesAgain = Annotated[str | None, Parameter(name="--features", metavar="FILE", help=AGAIN)]
 
-READ = ("sep", "decimal", "encoding", "sheet", "key", "split", "limit", "size")
-"""Keys of --read."""
+READ = ("sep", "decimal", "encoding", "sheet", "key", "split", "limit", "size")  # keys of --read
 
+# Options that a config file may set: numbers, choices and flags. A file may come from a stranger, so it can name
+# neither code that is run nor a path that is read or written, nor allow overwriting.
 FROM_FILE = {
     *("alpha", "baselines", "batch", "beta", "clusters", "device", "encoder", "epochs", "head", "json"),
     *("layer", "learning-rate", "limit", "method", "microbatch", "preset", "quiet", "reject", "seed"),
     *("seeds", "size", "split"),
 }
-"""Options that a config file may set: numbers, choices and flags. A file may come from a stranger, so it can name
-neither code that is run nor a path that is read or written, nor allow overwriting."""
 
 
 def options_from(path: Path) -> Callable[[App, tuple[str, ...], ArgumentCollection], None]:

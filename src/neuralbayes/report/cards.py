@@ -13,20 +13,13 @@ from neuralbayes.report.template import asset, render
 if TYPE_CHECKING:
     from neuralbayes.explain.description import ClusterDescription
 
-N_TYPICAL, N_POINTS = 3, 4
-"""Number of typical members and of differences on a card."""
+N_TYPICAL, N_POINTS = 3, 4  # number of typical members and of differences on a card
+COMMON = 0.05  # minimum share of the members that have a phrase on a card
+MANY = 12  # with more clusters, the page shows a table, and a card on demand
+CARD_PICTURES = 1_200_000  # maximum size in bytes of all pictures on cards
 
-COMMON = 0.05
-"""Minimum share of the members that have a phrase on a card."""
-
-MANY = 12
-"""With more clusters, the page shows a table, and a card on demand."""
-
-CARD_PICTURES = 1_200_000
-"""Maximum size in bytes of all pictures on cards."""
-
+# Number of clusters with a colour of the style sheet, and degrees between the hues of the others.
 COLORS, GOLDEN = 7, 137.508
-"""Number of clusters with a colour of the style sheet, and degrees between the hues of the others."""
 
 VERDICTS = {
     "disjoint": "Certified disjoint",

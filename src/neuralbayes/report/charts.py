@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-MAX_LEAVES = 30
-"""Maximum number of leaves of a hierarchy; what merges below is one leaf."""
-
+MAX_LEAVES = 30  # maximum number of leaves of a hierarchy; what merges below is one leaf
 LEAF, DEPTH = 22, 260  # pixels: height of a leaf, width of the tree
 
 

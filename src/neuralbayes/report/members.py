@@ -18,23 +18,12 @@ from neuralbayes.explain.conditions import short_number
 if TYPE_CHECKING:
     import pandas as pd
 
-Clustering = Any
-"""A `neuralbayes.Clustering`, which uses this module and is therefore not imported."""
-
-MOST_COLUMNS = 12
-"""Maximum number of columns of the rows on the map, to find and to show."""
-
-CARD_COLUMNS = 4
-"""Number of columns of the typical rows on a card."""
-
+Clustering = Any  # a `neuralbayes.Clustering`, which uses this module and is therefore not imported
+MOST_COLUMNS = 12  # maximum number of columns of the rows on the map, to find and to show
+CARD_COLUMNS = 4  # number of columns of the typical rows on a card
 MISSING = "-"
-
-LETTERS, CELL_LETTERS = 200, 48
-"""Maximum lengths of a text and of a cell."""
-
-TINY = 40
-"""Images whose sides are shorter are enlarged without smoothing."""
-
+LETTERS, CELL_LETTERS = 200, 48  # maximum lengths of a text and of a cell
+TINY = 40  # images whose sides are shorter are enlarged without smoothing
 READ = 64  # images in memory at a time, which may be large
 SINGLE = ((192, 80), (128, 80), (96, 75), (64, 65), (48, 55))  # longer side and quality of separate thumbnails
 SHEET = ((48, 80), (32, 70), (24, 50), (16, 30))  # and of those in a sheet

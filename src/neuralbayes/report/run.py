@@ -23,14 +23,9 @@ from neuralbayes.report.template import percent
 from neuralbayes.system.files import read_json
 from neuralbayes.training.run_folder import read_metrics
 
-MAX_IMAGES = 2_000
-"""Maximum number of images, drawn at random, that states are shown on."""
-
-N_STATES, N_IMAGES = 24, 6
-"""Number of states of a layer that are shown, the most informative, and of images of each."""
-
+MAX_IMAGES = 2_000  # maximum number of images, drawn at random, that states are shown on
+N_STATES, N_IMAGES = 24, 6  # number of states of a layer that are shown, the most informative, and of images of each
 SIDE, BLOCK, GAP = 48, 250, 2  # pixels of an image; images in a forward pass; pixels between pictures
-
 RESULTS = ("images", "steps", "stop_reason", "seconds", "images_per_second", "peak_memory_mb")
 
 
