@@ -247,12 +247,8 @@ def test_the_summary_is_the_same_json_for_rows_texts_and_images(clustered, texts
     assert len({tuple(summary) for summary in summaries}) == 1
     assert len({tuple(summary["clusters"][0]) for summary in summaries}) == 1
     assert [summary["kind"] for summary in summaries] == ["row", "text", "image"]
-
-
-def test_coordinates_are_of_the_samples(clustered, texts, digits):
-    for found in (clustered, texts, digits):
-        points, rows = found.coordinates()
-        assert len(points) == len(rows) == len(found.labels)
+    for one in (clustered, texts, digits):
+        assert len(one.coordinates()[0]) == len(one.coordinates()[1]) == len(one.labels)
 
 
 @pytest.mark.parametrize(

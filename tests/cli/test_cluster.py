@@ -82,6 +82,10 @@ def test_standard_input_is_a_table(run, table, tmp_path, monkeypatch):
 
 
 def test_only_its_own_folder_is_overwritten_without_force(run, table, tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "thesis.txt").write_text("mine")
+    assert "is not a model of neuralbayes" in run("cluster", table, "--out", tmp_path, "--force").err
+    assert [path.name for path in tmp_path.rglob("*")] == ["model", "thesis.txt"]
     words = ["cluster", table, "-k", "3", "--quiet", "--out", tmp_path / "o"]
     (tmp_path / "o").mkdir()
     (tmp_path / "o" / "notes.txt").write_text("mine")
@@ -97,13 +101,6 @@ def test_only_its_own_folder_is_overwritten_without_force(run, table, tmp_path):
     assert run(*words[:-1], tmp_path / "o" / "labels.csv").code == 2
     assert "is the input itself" in run(*words[:-1], table).err
     assert "is a file; choose a folder" in run(*words[:-1], tmp_path / "o" / "notes.txt").err
-
-
-def test_a_folder_called_model_with_other_files_is_never_touched(run, table, tmp_path):
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "thesis.txt").write_text("mine")
-    assert "is not a model of neuralbayes" in run("cluster", table, "--out", tmp_path, "--force").err
-    assert [path.name for path in tmp_path.rglob("*")] == ["model", "thesis.txt"]
 
 
 def test_names_of_columns_and_cells_are_printed_without_escape_sequences(run, tmp_path):

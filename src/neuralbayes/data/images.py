@@ -15,16 +15,7 @@ from PIL import Image
 
 from neuralbayes.data.arrays import array_shapes, open_array
 from neuralbayes.data.named import SETS, is_name, load
-from neuralbayes.data.pictures import (
-    IN_WORDS,
-    Interpolation,
-    NetworkResizing,
-    PictureError,
-    Skipped,
-    find_pictures,
-    picture_header,
-    readable,
-)
+from neuralbayes.data.pictures import IN_WORDS, PictureError, Scaling, Skipped, find_pictures, picture_header, readable
 from neuralbayes.data.progress import watched
 from neuralbayes.data.sources import (
     ArraySource,
@@ -108,7 +99,7 @@ def load_images(
     split: str = "train",
     size: int | tuple[int, int] | None = None,
     channels: int | None = None,
-    interpolation: Interpolation | NetworkResizing = "area",
+    interpolation: Scaling = "area",
     progress: bool = True,
 ) -> Images:
     """Load images: a data set by its name, a folder, a list of pictures, a ``.npy``, a ``.npz``, or an array.
@@ -162,7 +153,10 @@ def load_images(
     elif isinstance(data, str | Path):
         path = Path(data).expanduser()
         if path.is_dir():
-            return _folder(path, split, sides, channels, interpolation, progress)
+            folder = _folder_of(path, split)
+            found, skipped = find_pictures(folder)
+            files, damaged = _decode_files(found, sides, channels, interpolation, progress)
+            return _with_classes(Images(str(path), split, files, skipped=skipped + damaged), folder)
         images = _array_file(path, split)
     elif split != "train":
         raise ValueError(f"`split` must be 'train' unless `data` is a name, a folder or a file, got {split!r}")
@@ -268,14 +262,8 @@ def _keys(kind: str, split: str) -> tuple[str, ...]:
     return keys if split != "train" else (*keys, *(IMAGE_KEYS if kind == "images" else LABEL_KEYS))
 
 
-def _folder(
-    path: Path,
-    split: str,
-    size: tuple[int, int] | None,
-    channels: int | None,
-    interpolation: Interpolation | NetworkResizing,
-    progress: bool,
-) -> Images:
+def _folder_of(path: Path, split: str) -> Path:
+    """The folder with the pictures of a split: a sub-folder, if there are several such, or `path` itself."""
     parts = {
         name: next((path / folder for folder in folders if (path / folder).is_dir()), None)
         for name, folders in SPLITS.items()
@@ -285,28 +273,31 @@ def _folder(
     folder = parts[split] if is_split else (path if split == "train" else None)
     if folder is None:
         raise ValueError(f"{path} has no split {split!r}; put its pictures into the sub-folders train and {split}")
-    found, skipped = find_pictures(folder)
-    source, damaged = _decode_files(found, size, channels, interpolation, progress)
-    skipped += damaged
-    if len(source) == 0:
+    return folder
+
+
+def _with_classes(images: Images, folder: Path) -> Images:
+    """Images of a folder with its sub-folders as classes, unless there is one, or pictures outside of them."""
+    if len(images) == 0:
+        skipped = images.skipped
         reasons = "".join(f"\n  {path}: {reason}" for path, reason in skipped[:5])
         more = f"\n  and {len(skipped) - 5} more" if len(skipped) > 5 else ""
         raise ValueError(
             f"{folder} must contain readable pictures ({IN_WORDS}), but has none"
             + (f"; skipped:{reasons}{more}" if reasons else "")
         )
-    below = [path.relative_to(folder).parts for path in source.paths]
+    below = [path.relative_to(folder).parts for path in images.source.paths]  # type: ignore[attr-defined]
     classes, labels = np.unique([parts[0] for parts in below], return_inverse=True)
-    if len(classes) < 2 or min(map(len, below)) < 2:  # one folder, or pictures outside of folders
-        return Images(str(path), split, source, skipped=skipped)
-    return Images(str(path), split, source, labels.astype(np.int64), tuple(map(readable, classes.tolist())), skipped)
+    if len(classes) < 2 or min(map(len, below)) < 2:
+        return images
+    return replace(images, labels=labels.astype(np.int64), class_names=tuple(map(readable, classes.tolist())))
 
 
 def _decode_files(
     paths: Sequence[Path],
     size: tuple[int, int] | None,
     channels: int | None,
-    interpolation: Interpolation | NetworkResizing,
+    interpolation: Scaling,
     progress: bool,
 ) -> tuple[FilesSource, list[Skipped]]:
     """Choose a shape by the headers, and decode every picture once, so that damage shows before a long run."""

@@ -96,6 +96,9 @@ class NetworkResizing:
         return max(to_height, round(height / ratio)), max(to_width, round(width / ratio))
 
 
+Scaling = Interpolation | NetworkResizing
+
+
 def cover(picture: Image.Image, size: tuple[int, int], interpolation: Interpolation = "area") -> Image.Image:
     """Crop the middle of a picture to the proportions of `size` (H, W) and scale it to this size, in one step."""
     height, width = size
@@ -166,7 +169,7 @@ def picture_header(path: Path) -> tuple[tuple[int, int], int]:
 
 
 def read_picture(
-    path: Path, size: tuple[int, int], channels: int, interpolation: Interpolation | NetworkResizing = "area"
+    path: Path, size: tuple[int, int], channels: int, interpolation: Scaling = "area"
 ) -> NDArray[np.uint8]:
     """Read the middle of a picture, scaled to cover `size` (H, W), as uint8 (H, W, channels); may raise PictureError.
 
@@ -188,10 +191,7 @@ def read_picture(
 
 
 def fit_picture(
-    picture: Image.Image,
-    size: tuple[int, int],
-    channels: int,
-    interpolation: Interpolation | NetworkResizing = "area",
+    picture: Image.Image, size: tuple[int, int], channels: int, interpolation: Scaling = "area"
 ) -> NDArray[np.uint8]:
     """Convert to grey or RGB, scale to cover `size` (H, W), and crop the middle: uint8 (H, W, channels)."""
     plain = _plain(picture, "L" if channels == 1 else "RGB")

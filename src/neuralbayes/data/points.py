@@ -98,9 +98,7 @@ def as_points(
         what = "tables" if points.images is None else "images"
         raise ValueError(f"`read` must have keys of {', '.join(allowed)} for {what}, got {odd[0]!r}")
     for column, parameter in (apart or {}).items():
-        if points.frame is None or column not in points.frame:
-            there = "none" if points.frame is None else ", ".join(map(repr, points.frame.columns[:12]))
-            raise ValueError(f"`{parameter}` must name a column, one of {there}, got {column!r}")
+        _check_columns(points.frame, [column], parameter)
     if apart:
         kinds = dict(kinds or {}) | dict.fromkeys(apart, "ignore")
         columns = None if columns is None else [*columns, *(name for name in apart if name not in columns)]
@@ -204,11 +202,18 @@ def _of_frame(frame: pd.DataFrame, title: str, text: str | None) -> Points:
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if text is None:
         return Points("row", title, frame, frame)
-    if text not in frame:
-        raise ValueError(f"`text` must name a column, one of {', '.join(map(repr, frame.columns[:12]))}, got {text!r}")
+    _check_columns(frame, [text], "text")
     column = frame[text]
     texts = [str(cell) for cell in column.astype(object).where(column.notna(), "")]
     return replace(_of_texts(texts, title), frame=frame)
+
+
+def _check_columns(frame: Any, names: Sequence[str], parameter: str) -> None:
+    there = [] if frame is None else list(frame.columns)
+    if not names or not set(names) <= set(there):
+        absent = ", ".join(repr(name) for name in names if name not in there) or "none"
+        shown = ", ".join(map(repr, there[:12])) + ", ..." * (len(there) > 12) or "none"
+        raise ValueError(f"`{parameter}` must name columns of the table, which are {shown}, got {absent}")
 
 
 def _of_texts(texts: list[str], title: str) -> Points:
@@ -252,10 +257,7 @@ def _with_columns(points: Points, columns: Sequence[str] | None, kinds: Mapping[
             return replace(points, frame=frame, columns=own)
     kinds = dict(kinds or {})
     if columns is not None:
-        absent = [name for name in columns if name not in frame]
-        if absent or not columns:
-            there = ", ".join(map(repr, frame.columns[:12]))
-            raise ValueError(f"`columns` must name columns, some of {there}, got {', '.join(map(repr, absent))}")
+        _check_columns(frame, columns, "columns")
         if odd := set(kinds) - set(columns):
             raise ValueError(f"`kinds` names {sorted(odd)[0]!r}, which `columns` does not select")
         for column in recognize(frame[list(columns)], kinds):  # what is selected is used, even if it looks like an id
