@@ -32,12 +32,12 @@ def test_cluster_writes_labels_a_page_and_a_model_and_says_what_comes_next(run, 
     assert found.err == ""
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".CSV", ".csv.gz", ".parquet"])
 def test_an_out_that_is_a_table_gets_the_labels_alone(run, table, tmp_path, suffix):
     out = tmp_path / f"labels{suffix}"
     assert run("cluster", table, "--clusters", "3", "-o", out, "--quiet").code == 0
     assert list(tmp_path.iterdir()) == [out]
-    assert "cluster" in (pd.read_csv(out) if suffix == ".csv" else pd.read_parquet(out))
+    assert "cluster" in (pd.read_parquet(out) if suffix == ".parquet" else pd.read_csv(out))
 
 
 def test_json_is_the_summary_with_the_files(run, table, tmp_path):
@@ -88,19 +88,19 @@ def test_only_its_own_folder_is_overwritten_without_force(run, table, tmp_path):
     assert [path.name for path in tmp_path.rglob("*")] == ["model", "thesis.txt"]
     words = ["cluster", table, "-k", "3", "--quiet", "--out", tmp_path / "o"]
     (tmp_path / "o").mkdir()
-    (tmp_path / "o" / "notes.txt").write_text("mine")
+    (tmp_path / "o" / "notes.md").write_text("mine")
     (tmp_path / "o" / "labels.csv").write_text("mine")
     assert "labels.csv exists already; replace it with --force" in run(*words).err
     assert run(*words, "--force").code == 0
     assert run(*words).code == 0  # which it wrote itself
-    assert (tmp_path / "o" / "notes.txt").read_text() == "mine"
+    assert (tmp_path / "o" / "notes.md").read_text() == "mine"
     (tmp_path / "o" / "model" / "names.json").write_text('{"0": "mine"}')
     assert run(*words).code == 2
     assert run(*words, "--force").code == 0
     assert not (tmp_path / "o" / "model" / "names.json").exists()
     assert run(*words[:-1], tmp_path / "o" / "labels.csv").code == 2
     assert "is the input itself" in run(*words[:-1], table).err
-    assert "is a file; choose a folder" in run(*words[:-1], tmp_path / "o" / "notes.txt").err
+    assert "is a file; choose a folder" in run(*words[:-1], tmp_path / "o" / "notes.md").err
 
 
 def test_names_of_columns_and_cells_are_printed_without_escape_sequences(run, tmp_path):

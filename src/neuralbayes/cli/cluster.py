@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from neuralbayes.cli.files import TABLES, beside, check_exists, check_folder, check_target, standard_input
+from neuralbayes.cli.files import beside, check_exists, check_folder, check_target, standard_input, table_suffix
 from neuralbayes.cli.options import READ, Device, Force, Json, Open, Out, Quiet, Reject, pairs
 from neuralbayes.cli.terminal import open_page, plain, say, say_paths, say_table, working
 from neuralbayes.system.files import remove_temporaries
@@ -90,7 +90,7 @@ def cluster(
     """
     check_exists(data)
     out = beside(Path(data), "-clusters") if out is None else out
-    alone = any(suffix in TABLES for suffix in out.suffixes[-2:])
+    alone = bool(table_suffix(out))
     if alone:
         check_target(out, force=force, source=Path(data))
     else:

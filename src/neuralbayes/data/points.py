@@ -220,7 +220,7 @@ def _of_texts(texts: list[str], title: str) -> Points:
     empty = sum(not str(one).strip() for one in texts)
     if empty == len(texts):
         raise ValueError(f"`data` must hold texts, got {len(texts):,} empty ones")
-    notes = [f"{empty:,} texts are empty; they are labelled all the same."] if empty else []
+    notes = [f"{empty:,} {'text is' if empty == 1 else 'texts are'} empty, but labelled all the same."] if empty else []
     return Points("text", title, None, texts=[str(one) for one in texts], notes=notes)
 
 
@@ -233,7 +233,8 @@ def _of_numbers(array: Any, title: str) -> Points:
 def _of_images(images: Images, title: str, read: dict[str, Any]) -> Points:
     if (limit := read.get("limit")) is not None and limit < len(images):
         images = images.take(np.arange(limit))
-    notes = [f"{len(images.skipped):,} files could not be read and were skipped."] if images.skipped else []
+    n = len(images.skipped)
+    notes = [f"{n:,} {'file' if n == 1 else 'files'} could not be read: skipped."] if n else []
     return Points("image", title, images, images=images, notes=notes)
 
 
