@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from neuralbayes.data.sources import FilesSource, resized
 from neuralbayes.explain.conditions import short_number
+from neuralbayes.plot.images import tile_wall
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -243,11 +244,7 @@ def _sheet(pictures: Sequence[NDArray[np.uint8]], quality: int) -> tuple[bytes, 
     height, width = pictures[0].shape[:2]
     cell = BLOCK * math.ceil(max(height, width) / BLOCK)
     columns = math.ceil(math.sqrt(len(pictures)))  # WebP limits each side to 16,383 pixels
-    wall = np.zeros((math.ceil(len(pictures) / columns) * cell, columns * cell, 3), np.uint8)
-    for i, picture in enumerate(pictures):
-        top, left = cell * (i // columns), cell * (i % columns)
-        # Repeat the edges up to the end of the cell, so that neighbours do not bleed in.
-        padded = np.pad(picture, ((0, cell - height), (0, cell - width), (0, 0)), mode="edge")
-        wall[top : top + cell, left : left + cell] = padded
-    content = webp(wall, quality=quality)
+    # Repeat the edges up to the end of the cell, so that neighbours do not bleed in.
+    cells = np.pad(np.stack(pictures), ((0, 0), (0, cell - height), (0, cell - width), (0, 0)), mode="edge")
+    content = webp(tile_wall(cells, columns, 0, 0), quality=quality)
     return content, Sheet(data_url(content, "image/webp"), columns, cell, width, height)
