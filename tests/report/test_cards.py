@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 from page_cases import SCRIPT, a_continuum, a_table, many_clusters, no_clusters, some_images, some_texts
 
@@ -70,10 +69,11 @@ def test_names_of_the_user_are_marked():
 
 
 def test_the_title_names_the_data_and_what_was_found():
+    points, settings = SimpleNamespace(title="a.csv"), SimpleNamespace(n_clusters="auto")
     for verdict, n, title in (("clusters", 5, "5 clusters"), ("disjoint", 1, "1 cluster"), ("none", 1, "no clusters")):
-        points = SimpleNamespace(title="a.csv")
-        result = SimpleNamespace(points=points, model=None, clusters=pd.DataFrame(index=range(n)), verdict=verdict)
+        result = SimpleNamespace(points=points, settings=settings, model=None, clusters=range(n), verdict=verdict)
         assert title_of(result) == f"a.csv: {title}"
+    assert title_of(nb.cluster(np.eye(30), 1)) == "array: 1 cluster"  # no other number was tried
 
 
 def test_a_saved_clustering_shows_its_cards_without_data(tmp_path):
