@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
@@ -204,22 +205,11 @@ def _download(known: NamedSet, address: str, folder: Path, progress: bool) -> Pa
     place = folder / known.folders[0]
     for name in [known.archive] if known.archive else [f"{name}.gz" for name in known.files]:
         with atomic_write(place / name) as path, late_bar(name, None, unit="bytes", enabled=progress) as advance:
-            download = pooch.HTTPDownloader(_Bar(advance), chunk_size=2**18, timeout=TIMEOUT)
+            bar = SimpleNamespace(update=advance, close=lambda: None)  # what pooch calls
+            bar.reset = partial(setattr, bar, "update", lambda amount: None)  # before update(total), at the end
+            download = pooch.HTTPDownloader(bar, chunk_size=2**18, timeout=TIMEOUT)
             download(address if known.archive else address + name, str(path), None)
     return place / known.archive
-
-
-class _Bar:
-    """What pooch calls during a download."""
-
-    def __init__(self, advance: Callable[[int], None]) -> None:
-        self.update, self.total = advance, 0
-
-    def reset(self) -> None:  # before update(total), at the end
-        self.update = lambda amount: None
-
-    def close(self) -> None:
-        pass
 
 
 def _read(known: NamedSet, place: Path) -> Dataset:

@@ -28,6 +28,7 @@ Skipped = tuple[Path, str]  # a file that was left out, and why
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".avif", ".heic", ".heif"})
 OTHER_SUFFIXES = frozenset({".jp2", ".svg", ".psd", ".ico", ".ppm", ".pgm"})  # not read, and reported
+HIDDEN = (".", "__MACOSX")  # beginnings of names of files and folders that are passed over
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "AVIF", "HEIF")
 IN_WORDS = "PNG, JPEG, BMP, GIF, WebP, TIFF, AVIF, HEIC"
 
@@ -121,31 +122,26 @@ def find_pictures(folder: Path) -> tuple[list[Path], list[Skipped]]:
     """
     found: list[Path] = []
     skipped: list[Skipped] = []
-    inside, pending = folder.resolve(), [folder]
-    while pending:
-        place = pending.pop()
-        try:
-            entries = list(os.scandir(place))
-        except OSError as error:
-            skipped.append((place, f"the folder cannot be read ({error.strerror})"))
-            continue
-        for entry in entries:
-            path = Path(entry.path)
-            if entry.name.startswith((".", "__MACOSX")):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                pending.append(path)
-            elif entry.is_symlink() and path.is_dir():
-                skipped.append((path, "it is a link to a folder"))
-            elif path.suffix.lower() in OTHER_SUFFIXES:
+    inside = folder.resolve()
+
+    def unreadable(error: OSError) -> None:
+        skipped.append((Path(error.filename), f"the folder cannot be read ({error.strerror})"))
+
+    for place, folders, names in os.walk(folder, onerror=unreadable):
+        folders[:] = [name for name in folders if not name.startswith(HIDDEN)]
+        links = [Path(place, name) for name in folders if os.path.islink(os.path.join(place, name))]
+        skipped += [(link, "it is a link to a folder") for link in links]
+        for path in (Path(place, name) for name in names if not name.startswith(HIDDEN)):
+            if path.suffix.lower() in OTHER_SUFFIXES:
                 skipped.append((path, f"{path.suffix} files are not read"))
-            elif path.suffix.lower() in SUFFIXES:
-                if entry.is_symlink() and not os.path.exists(path):  # a Path would raise where it may not look
-                    skipped.append((path, "it is a broken link"))
-                elif entry.is_symlink() and not path.resolve().is_relative_to(inside):
-                    skipped.append((path, "it is a link out of the folder"))
-                else:
-                    found.append(path)
+            elif path.suffix.lower() not in SUFFIXES:
+                continue
+            elif path.is_symlink() and not os.path.exists(path):  # a Path would raise where it may not look
+                skipped.append((path, "it is a broken link"))
+            elif path.is_symlink() and not path.resolve().is_relative_to(inside):
+                skipped.append((path, "it is a link out of the folder"))
+            else:
+                found.append(path)
     return sorted(found), skipped
 
 
