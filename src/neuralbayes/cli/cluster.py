@@ -152,4 +152,6 @@ def show(result: Clustering) -> None:
         first = next(iter([*row["claims"], *row["differences"]]), "")
         rows.append([mark, k, row["name"], f"{row['size']:,}", share, stable, first])
     headings = ["", "cluster", "name", "size", "share", "stability", "what sets it apart"]
-    say_table(headings, rows, numbers=["cluster", "size", "share", "stability"])
+    known = [j for j in range(len(headings)) if any(str(row[j]) for row in rows)]  # images have no differences
+    shown = [[row[j] for j in known] for row in rows]
+    say_table([headings[j] for j in known], shown, numbers=["cluster", "size", "share", "stability"])

@@ -234,7 +234,8 @@ def _of_images(images: Images, title: str, read: dict[str, Any]) -> Points:
     if (limit := read.get("limit")) is not None and limit < len(images):
         images = images.take(np.arange(limit))
     n = len(images.skipped)
-    notes = [f"{n:,} {'file' if n == 1 else 'files'} could not be read: skipped."] if n else []
+    words = "1 file could not be read and was" if n == 1 else f"{n:,} files could not be read and were"
+    notes = [f"{words} skipped."] if n else []
     return Points("image", title, images, images=images, notes=notes)
 
 
