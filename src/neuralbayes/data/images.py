@@ -294,11 +294,7 @@ def _with_classes(images: Images, folder: Path) -> Images:
 
 
 def _decode_files(
-    paths: Sequence[Path],
-    size: tuple[int, int] | None,
-    channels: int | None,
-    interpolation: Scaling,
-    progress: bool,
+    paths: Sequence[Path], size: tuple[int, int] | None, channels: int | None, interpolation: Scaling, progress: bool
 ) -> tuple[FilesSource, list[Skipped]]:
     """Choose a shape by the headers, and decode every picture once, so that damage shows before a long run."""
     skipped: list[Skipped] = []
