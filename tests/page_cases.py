@@ -52,8 +52,7 @@ def many_clusters(n=40):
 @cache
 def no_clusters():
     """Noise without any division."""
-    rng = np.random.default_rng(5)
-    return nb.cluster(pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc")), 1, method="information")
+    return nb.cluster(np.random.default_rng(0).normal(size=(300, 6)))
 
 
 @cache

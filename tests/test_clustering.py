@@ -201,6 +201,8 @@ def test_a_saved_clustering_labels_new_data_with_the_same_names(clustered, texts
     assert (loaded.predict(flowers) == clustered.labels).all()
     with pytest.raises(ValueError, match="on\\(data\\)"):
         _ = loaded.labels
+    with pytest.raises(ValueError, match="must be a data frame"):
+        loaded.model.predict(np.zeros((2, 3)))
     assert (texts.predict(SENTENCES[:4]) == texts.labels[:4]).all()
     texts.save(tmp_path / "texts")
     loaded = nb.load(tmp_path / "texts")
@@ -245,12 +247,8 @@ def test_the_summary_is_the_same_json_for_rows_texts_and_images(clustered, texts
     assert len({tuple(summary) for summary in summaries}) == 1
     assert len({tuple(summary["clusters"][0]) for summary in summaries}) == 1
     assert [summary["kind"] for summary in summaries] == ["row", "text", "image"]
-
-
-def test_coordinates_are_of_the_samples(clustered, texts, digits):
-    for found in (clustered, texts, digits):
-        points, rows = found.coordinates()
-        assert len(points) == len(rows) == len(found.labels)
+    for one in (clustered, texts, digits):
+        assert len(one.coordinates()[0]) == len(one.coordinates()[1]) == len(one.labels)
 
 
 @pytest.mark.parametrize(

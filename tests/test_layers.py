@@ -16,6 +16,7 @@ LAYERS = [
     "cli",  # one file per command: parses, calls one public function, prints
     "demo",  # computations of `neuralbayes demo`
     "predicting",  # labels of data larger than memory, with Dask
+    "loading",  # nb.load: what was saved
     "clustering",  # nb.cluster(anything) -> Clustering: the front door
     "report",  # pages on results and models; never trains
     "plot",  # displays for notebooks and reports

@@ -30,7 +30,7 @@ def test_sheets_become_the_binary_version() -> None:
     assert list(files) == list(SETS["cifar10"].files)
     for i, (name, content) in enumerate(files.items()):
         file = SETS["cifar10"].files[name]._replace(n=2, sha256="")
-        found = file.decode(io.BytesIO(content), file)
+        found = file.decode(io.BytesIO(content))
         assert np.array_equal(found["images"], images[2 * i : 2 * i + 2])
         assert np.array_equal(found["labels"], labels[2 * i : 2 * i + 2])
 

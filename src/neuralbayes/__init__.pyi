@@ -9,7 +9,6 @@ from .bayes import posterior as posterior
 from .bayes import prior as prior
 from .clustering import Clustering as Clustering
 from .clustering import cluster as cluster
-from .clustering import load as load
 from .clusters.accuracy import clustering_accuracy as clustering_accuracy
 from .data.images import load_images as load_images
 from .data.vectorizer import TableVectorizer as TableVectorizer
@@ -24,6 +23,7 @@ from .features.pretraining import pretrain as pretrain
 from .features.probe import ProbeResult as ProbeResult
 from .features.probe import probe as probe
 from .gradients.exact import backward as backward
+from .loading import load as load
 from .objectives import DML as DML
 from .objectives import MIM as MIM
 from .objectives import Objective as Objective

@@ -17,27 +17,23 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_mutual_info_score
 
-from neuralbayes.data.columns import TAKEN, written_columns
+from neuralbayes.data.columns import TAKEN
 from neuralbayes.data.points import Points, as_points, some
+from neuralbayes.data.tables import write_table
 from neuralbayes.estimators.choice import Method, Settings, Verdict, fit_points, noting, sentence_of, verdict_of
-from neuralbayes.estimators.saving import DESCRIPTION, given_names
-from neuralbayes.estimators.saving import load as load_estimator
 from neuralbayes.explain.description import N_ROWS, Description
 from neuralbayes.explain.description import describe as describe_clusters
 from neuralbayes.explain.names import numbered
 from neuralbayes.explain.prototypes import rank_members
 from neuralbayes.features.networks import BETTER, PACKAGED
 from neuralbayes.features.points import with_features
-from neuralbayes.system.files import read_json
+from neuralbayes.report.cards import cards_html
+from neuralbayes.report.page import write_page
 
 Namer = Callable[[list[dict[str, Any]]], Sequence[str]]
 
-FEW_ROWS, MOST_SEGMENTS = 2000, 8
-"""Number of rows up to which a page offers other numbers of segments, and the largest that it offers."""
-
+FEW_ROWS, MOST_SEGMENTS = 2000, 8  # a page offers other numbers of segments, up to 8, for at most so many rows
 DRAWN = 4000  # samples whose coordinates are known
-KEPT = ("noun", "title", "features_from", "identity", "recipe", "answers", "names", "named_by", "summary")
-"""What a saved clustering knows, besides its model."""
 
 
 def cluster(
@@ -113,14 +109,14 @@ def cluster(
         raise ValueError(f"`method` must be 'auto', 'manifolds' or 'information', got {method!r}")
     if n_clusters != "auto" and not (type(n_clusters) is int and n_clusters >= 1):
         raise ValueError(f"`n_clusters` must be a whole number of at least 1, or 'auto', got {n_clusters!r}")
-    apart = dict.fromkeys(describe, "describe") | ({known: "known"} if isinstance(known, str) else {})
+    answers = (known,) if isinstance(known, str) else ()
+    apart = dict.fromkeys(describe, "describe") | dict.fromkeys(answers, "known")
     points = as_points(data, text=text, columns=columns, kinds=kinds, apart=apart, read=read, progress=progress)
-    kept = None if cache is None else Path(cache)
-    points = with_features(points, features, device=device, cache=kept, progress=progress)
+    folder = None if cache is None else Path(cache)
+    points = with_features(points, features, device=device, cache=folder, progress=progress)
     classes = points.frame[known].to_numpy(object, na_value=None) if isinstance(known, str) else known
-    answers, function = (known,) if isinstance(known, str) else (), features if callable(features) else None
     of_fit = (n_clusters, method, reject, max_clusters, random_state, device, progress)
-    settings = Settings(*of_fit, classes, answers, function)
+    settings = Settings(*of_fit, classes, answers, features if callable(features) else None)
     model, notes = fit_points(points, settings)
     return Clustering(replace(points, notes=[*points.notes, *notes]), model, settings, namer)
 
@@ -133,7 +129,7 @@ class Clustering:
     model: Any
     settings: Settings = field(default_factory=Settings)
     namer: Namer | None = None
-    kept: dict[str, Any] = field(default_factory=dict, repr=False)  # what a saved clustering knows without data
+    saved: dict[str, Any] = field(default_factory=dict, repr=False)  # what is known without data
 
     @cached_property
     def proba(self) -> NDArray[np.floating[Any]]:
@@ -150,8 +146,7 @@ class Clustering:
         if not hasattr(self.model, "typicality"):
             return None
         with noting([]):
-            found: NDArray[np.float64] = self.model.typicality(self._given())
-        return found
+            return self.model.typicality(self._given())  # type: ignore[no-any-return]
 
     @cached_property
     def labels(self) -> NDArray[np.int64]:
@@ -176,8 +171,7 @@ class Clustering:
 
     @property
     def verdict(self) -> Verdict:
-        """What the clusters are: disjoint (certified), clusters (with confirmed valleys between them), segments (of a
-        continuum), or none (no division is repeatable)."""
+        """Either disjoint (certified), clusters (with confirmed valleys), segments (of a continuum) or none."""
         return verdict_of(self.model)
 
     @property
@@ -212,8 +206,8 @@ class Clustering:
     @cached_property
     def names(self) -> list[str]:
         """A name for each cluster."""
-        if "names" in self.kept:
-            return list(self.kept["names"])
+        if "names" in self.saved:
+            return list(self.saved["names"])
         if self.namer is not None:
             given = [str(name) for name in self.namer(_records(self._cards()))]
             if len(given) != self.n_clusters:
@@ -224,7 +218,7 @@ class Clustering:
     @property
     def named_by(self) -> str | None:
         """Who named the clusters, if it was not this library."""
-        return "you" if self.namer is not None or self.kept.get("named_by") else None
+        return "you" if self.namer is not None or self.saved.get("named_by") else None
 
     def _own_names(self) -> list[str]:
         images = self.points.images
@@ -234,17 +228,17 @@ class Clustering:
         if images is None or images.labels is None or not images.class_names:
             return names
         folders = np.array([*images.class_names, ""], dtype=object)[images.labels]
-        for k in range(self.n_clusters):  # the folder that most members come from, if there is one
-            found, counts = np.unique(folders[self.labels == k].astype(str), return_counts=True)
-            if len(found) and found[counts.argmax()] and 2 * counts.max() > counts.sum():
-                names[k] = str(found[counts.argmax()])
+        shares = pd.crosstab(folders, self.labels, normalize="columns").drop(columns=-1, errors="ignore")
+        for k, folder, share in zip(shares.columns, shares.idxmax(), shares.max(), strict=True):
+            if folder and share > 0.5:
+                names[int(k)] = str(folder)
         return numbered(names)
 
     @cached_property
     def clusters(self) -> pd.DataFrame:
         """A row a cluster: its name, size, share, stability, rule with precision and recall, and typical members."""
         if self.points.X is None:
-            return pd.DataFrame(self.kept["clusters"]).set_index("cluster")
+            return pd.DataFrame(self.saved["clusters"]).set_index("cluster")
         cards = self._cards()
         cards["name"] = self.names
         return cards
@@ -254,9 +248,8 @@ class Clustering:
         sizes = np.bincount(self.labels[self.labels >= 0], minlength=k)
         stable = None if self.stability is None else getattr(self.model, "cluster_stability_", None)
         told = [] if self.description is None else self.description.clusters
-        if told:
-            typical = [one.typical.tolist() for one in told]
-        else:
+        typical = [one.typical.tolist() for one in told]
+        if not told:
             points, rows = self.coordinates()
             typical = [rows[found[:N_ROWS]].tolist() for found in rank_members(points, self.labels[rows], k)]
         cards = {
@@ -288,24 +281,12 @@ class Clustering:
 
     def table(self) -> pd.DataFrame:
         """The input with the cluster of each sample, its name, its probability and its typicality."""
-        points, labels = self.points, self.labels
-        if points.frame is not None:
-            frame = points.frame.drop(columns=list(written_columns(points.frame)))
-        elif points.texts is not None:
-            frame = pd.DataFrame({"text": points.texts})
-        else:
-            frame = pd.DataFrame({"index": np.arange(len(labels))})
-            paths = () if points.images is None else getattr(points.images.source, "paths", ())
-            if len(paths):
-                from neuralbayes.data.pictures import readable
-
-                frame["path"] = [readable(path) for path in paths[: len(labels)]]
+        labels, frame = self.labels, self.points.table()
         names = np.array([*self.names, "outlier"], dtype=object)
         new = {"cluster": labels, "name": names[labels], "probability": self.proba.max(axis=1)}
         if self.typicality is not None:
             new["typicality"] = self.typicality
-        table: pd.DataFrame = frame.assign(**{name + TAKEN * (name in frame): values for name, values in new.items()})
-        return table
+        return frame.assign(**{name + TAKEN * (name in frame): values for name, values in new.items()})
 
     def at(self, k: int) -> Clustering:
         """The same data at `k` clusters."""
@@ -344,19 +325,21 @@ class Clustering:
         points = as_points(new, text=recipe.get("text"), kinds=kinds, read=recipe.get("read"), least=1)
         if points.noun != noun:
             raise ValueError(f"`new` must be {noun}s, as those that were clustered, got {points.noun}s")
-        name, kept = self.points.features_from, None if cache is None else Path(cache)
+        name = self.points.features_from
         if features is None and name is None:
             features = "pixels" if noun == "image" else None
         elif features is None and (features := self.settings.function) is None:
             if name not in (*PACKAGED.values(), *BETTER.values()):
                 raise ValueError(f"`features` must be given again, because the model was fitted to those of {name}")
             features = name
-        points = with_features(points, features, device=self.settings.device, cache=kept)
+        points = with_features(
+            points, features, device=self.settings.device, cache=None if cache is None else Path(cache)
+        )
         if points.identity != self.points.identity:
             raise ValueError(f"`features` must be the same {name} that the model was fitted to")
         if points.frame is not None and noun == "row" and points.features_from is None:
             points = replace(points, X=points.frame if hasattr(self.model, "vectorizer_") else points.X)
-        known = self.kept | {"names": self.names}
+        known = self.saved | {"names": self.names}
         return Clustering(points, self.model, replace(self.settings, reject=reject, known=None), None, known)
 
     def predict(self, new: Any, *, reject: float | None = None, features: Any = None) -> NDArray[np.int64]:
@@ -369,18 +352,13 @@ class Clustering:
         It offers other `numbers` of clusters, a fit each: by default 2 to 8 for segments of a table of at most 2,000
         rows, where this takes seconds.
         """
-        from neuralbayes.report.page import write_page
-
         segments = self.verdict == "segments" and getattr(self.model, "kind_", "") == "table"
         if numbers is None:
             numbers = range(2, MOST_SEGMENTS + 1) if segments and len(self.labels) <= FEW_ROWS else ()
-        page: Path = write_page(self, Path(path), others={k: self.at(k) for k in numbers})
-        return page
+        return write_page(self, path, others={k: self.at(k) for k in numbers})
 
     def write(self, path: str | Path) -> Path:
         """Write `table()` to a file, whose suffix determines the format."""
-        from neuralbayes.data.tables import write_table
-
         write_table(Path(path), self.table())
         return Path(path)
 
@@ -404,46 +382,16 @@ class Clustering:
 
     def save(self, folder: str | Path) -> None:
         """Save the model (with a sample of the rows), the names and how the data were read, for `nb.load`."""
-        points, summary = self.points, self.summary()
-        about = (points.noun, points.title, points.features_from, points.identity, points.recipe)
-        known = (*about, list(self.settings.answers), self.names, self.named_by, summary)
-        self.model.save(folder, about=dict(zip(KEPT, known, strict=True)))
+        of_points = ("noun", "title", "features_from", "identity", "recipe")
+        known = {name: getattr(self.points, name) for name in of_points} | {"answers": list(self.settings.answers)}
+        known |= {"names": self.names, "named_by": self.named_by, "summary": self.summary()}
+        self.model.save(folder, about=known)
 
     def _repr_html_(self) -> str:
-        from neuralbayes.report.cards import cards_html
-
-        html: str = cards_html(self)
-        return html
+        return cards_html(self)
 
     def __repr__(self) -> str:
         return f"<Clustering of {self.points.title}: {self.sentence}>"
-
-
-def load(folder: str | Path, *, network: Any = None) -> Any:
-    """Load what `save` of a clustering or an estimator wrote, which opens and runs nothing that the folder names.
-
-    `network` is the architecture of your own network, if the model was fitted with one.
-    """
-    folder = Path(folder)
-    model = load_estimator(folder, network=network)
-    about = read_json(folder / DESCRIPTION).get("about")
-    if about is None:
-        return model
-    try:
-        noun, title, features_from, identity, recipe, answers, names, named_by, summary = (about[key] for key in KEPT)
-        if noun not in ("row", "image", "text") or len(names) != model.n_clusters_:
-            raise ValueError(f"it must name {model.n_clusters_} clusters of rows, images or texts")
-        if [card["cluster"] for card in summary["clusters"]] != [*range(len(names))]:
-            raise ValueError(f"it must describe clusters 0 to {len(names) - 1}")
-        names, kept = [str(name) for name in names], {"clusters": list(summary["clusters"])}
-        known = {"features_from": features_from, "identity": identity, "recipe": dict(recipe)}
-        points = Points(noun, str(title), None, notes=list(map(str, summary["notes"])), **known)
-        settings = Settings(answers=tuple(map(str, answers)))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{folder / DESCRIPTION} does not describe a clustering ({error})") from error
-    if own := given_names(folder, len(names)):
-        names, named_by = [own.get(k, name) for k, name in enumerate(names)], "you"
-    return Clustering(points, model, settings, None, kept | {"names": names, "named_by": named_by})
 
 
 def _records(cards: pd.DataFrame) -> list[dict[str, Any]]:

@@ -96,7 +96,7 @@ def label_part(
 
 @lru_cache(maxsize=1)
 def _model(folder: str) -> Clustering:
-    from neuralbayes.clustering import load
+    from neuralbayes.loading import load
 
     return load(folder)  # type: ignore[no-any-return]
 

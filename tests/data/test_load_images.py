@@ -5,13 +5,12 @@ import random
 import zipfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import DataLoader, Dataset, TensorDataset
+from torch.utils.data import DataLoader, StackDataset, TensorDataset
 
 from neuralbayes.data.arrays import array_shapes, open_array
 from neuralbayes.data.images import Images, ImageSource, as_source, holds_images, images_given, load_images
@@ -34,20 +33,9 @@ def save_pictures(folder: Path, images: np.ndarray = PIXELS) -> list[Path]:
     return paths
 
 
-class Pairs(Dataset[Any]):
-    """A PyTorch data set whose items are an image and its class."""
-
-    def __init__(self, images: Any) -> None:
-        self.images = images
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def __getitem__(self, index: int) -> Any:
-        return self.images[index], 0
-
-
-# every form
+def pairs(images):
+    """A data set whose items are an image and its class."""
+    return StackDataset(images, [0] * len(images))
 
 
 @pytest.mark.parametrize(
@@ -65,15 +53,15 @@ class Pairs(Dataset[Any]):
         list(CHANNELS_FIRST),
         pictures(),
         tuple(pictures()),
-        Pairs(pictures()),
-        Pairs(CHANNELS_FIRST),
-        Pairs(PIXELS),
+        pairs(pictures()),
+        pairs(CHANNELS_FIRST),
+        pairs(PIXELS),
         TensorDataset(CHANNELS_FIRST),
-        DataLoader(Pairs(CHANNELS_FIRST), batch_size=2, shuffle=True),
+        DataLoader(pairs(CHANNELS_FIRST), batch_size=2, shuffle=True),
     ],
     ids=lambda given: type(given).__name__,
 )
-def test_every_form_gives_the_same_pixels(given: Any) -> None:
+def test_every_form_gives_the_same_pixels(given):
     source = images_given(given)
     assert isinstance(source, ImageSource)
     assert (len(source), source.shape) == (6, (8, 10, 3))
@@ -84,36 +72,32 @@ def test_every_form_gives_the_same_pixels(given: Any) -> None:
     assert np.array_equal(load_images(given).read([3]), PIXELS[[3]])
 
 
-def test_paths_and_folders_give_the_same_pixels(tmp_path: Path) -> None:
+def test_paths_and_folders_give_the_same_pixels(tmp_path):
     paths = save_pictures(tmp_path)
     for given in (paths, [str(path) for path in paths], tmp_path, str(tmp_path)):
-        source = images_given(given)
-        assert source is not None
-        assert np.array_equal(source.read(np.arange(6)), PIXELS)
+        assert np.array_equal(images_given(given).read(np.arange(6)), PIXELS)
     twice = load_images([paths[4], paths[1], paths[4]])
-    assert twice.source.paths == (paths[4], paths[1], paths[4])  # type: ignore[attr-defined]
+    assert twice.source.paths == (paths[4], paths[1], paths[4])
     assert np.array_equal(twice.read([0, 1, 2]), PIXELS[[4, 1, 4]])
 
 
-def test_data_sets_of_hugging_face_are_known_by_their_class() -> None:
+def test_data_sets_of_hugging_face_are_known_by_their_class():
     found = type("Dataset", (), {"__module__": "datasets.arrow_dataset"})
     items = [{"label": 1, "image": picture} for picture in pictures()]
-    found.column_names = ["label", "image"]  # type: ignore[attr-defined]
-    found.__len__ = lambda self: len(items)  # type: ignore[attr-defined]
-    found.__getitem__ = lambda self, i: items[i]  # type: ignore[attr-defined]
-    source = images_given(found())
-    assert source is not None
-    assert np.array_equal(source.read([3]), PIXELS[[3]])
+    found.column_names = ["label", "image"]
+    found.__len__ = lambda self: len(items)
+    found.__getitem__ = lambda self, i: items[i]
+    assert np.array_equal(images_given(found()).read([3]), PIXELS[[3]])
 
 
 @pytest.mark.parametrize("rows", [np.ones((3, 2)), torch.ones(3, 2), [[1.0, 2.0]], [np.ones(2)], [], 5, None, {"a": 1}])
-def test_rows_are_no_images(rows: Any) -> None:
+def test_rows_are_no_images(rows):
     assert images_given(rows) is None
     with pytest.raises((TypeError, ValueError), match=r"`images`|`array`"):
         as_source(rows)
 
 
-def test_other_arrays_are_refused_unless_the_axis_of_the_channels_is_named() -> None:
+def test_other_arrays_are_refused_unless_the_axis_of_the_channels_is_named():
     for array in (np.zeros((2, 8, 8), np.int64), np.zeros((4, 0, 8), np.uint8), np.zeros((4, 5, 8, 8), np.uint8)):
         with pytest.raises((TypeError, ValueError), match="`array` must"):
             ArraySource(array)
@@ -122,7 +106,7 @@ def test_other_arrays_are_refused_unless_the_axis_of_the_channels_is_named() -> 
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, np.nan])
-def test_floats_outside_0_to_1_are_refused_when_read(value: float) -> None:
+def test_floats_outside_0_to_1_are_refused_when_read(value):
     array = np.full((3, 4, 4), 0.5)
     array[2, 1, 1] = value
     assert (ArraySource(array).read([0, 1]) == 128).all()
@@ -133,23 +117,15 @@ def test_floats_outside_0_to_1_are_refused_when_read(value: float) -> None:
 @pytest.mark.parametrize(
     ("indices", "error"), [([12], IndexError), ([-1], IndexError), ([0.5], TypeError), ([[0]], TypeError)]
 )
-def test_bad_indices_are_named(indices: Any, error: type[Exception]) -> None:
+def test_bad_indices_are_named(indices, error):
     for source in (ArraySource(PIXELS), FilesSource(["a.png"], (8, 10, 3)), subset(ArraySource(PIXELS), [0, 1])):
         with pytest.raises(error, match="`indices` must be"):
             source.read(indices)
-
-
-def test_arrays_of_different_sizes_are_named() -> None:
-    source = images_given([PIXELS[0], PIXELS[1][:4]])
-    assert source is not None
     with pytest.raises(ValueError, match=r"image 1 .* got \(4, 10, 3\)"):
-        source.read([0, 1])
+        images_given([PIXELS[0], PIXELS[1][:4]]).read([0, 1])
 
 
-# sizes
-
-
-def test_images_are_resized_and_recoloured() -> None:
+def test_images_are_resized_and_recoloured():
     flat = np.full((2, 64, 48, 3), (250, 130, 10), np.uint8)
     assert np.array_equal(load_images(flat, size=8).read([1, 0]), flat[:, :8, :8])
     grey = load_images(flat, channels=1).read([0])
@@ -160,7 +136,7 @@ def test_images_are_resized_and_recoloured() -> None:
         resized(ArraySource(np.zeros((1, 8, 8, 5), np.uint8), channels_first=False), (4, 4, 3))
 
 
-def test_images_of_the_size_of_the_network_are_scaled_all_the_same() -> None:
+def test_images_of_the_size_of_the_network_are_scaled_all_the_same():
     image = np.random.default_rng(1).integers(0, 256, (16, 16, 3), np.uint8)
     enlarged = Image.fromarray(image).resize((20, 20), Image.Resampling.BICUBIC)
     found = load_images(image[None], size=16, interpolation=NetworkResizing((20, 20))).read([0])[0]
@@ -168,27 +144,24 @@ def test_images_of_the_size_of_the_network_are_scaled_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("of_files", [True, False], ids=["files", "PIL images"])
-def test_pictures_are_read_again_at_another_size(tmp_path: Path, of_files: bool) -> None:
+def test_pictures_are_read_again_at_another_size(tmp_path, of_files):
     large = np.random.default_rng(0).integers(0, 256, (4, 128, 160, 3), np.uint8)
     given = save_pictures(tmp_path, large) if of_files else [Image.fromarray(image) for image in large]
     images = load_images(given)
     assert images.shape == (64, 80, 3)
-    assert images.source.reduced_from == (128, 160)  # type: ignore[attr-defined]
+    assert images.source.reduced_from == (128, 160)
     for source in (images, images.take([2, 0]), subset(images.take([3, 2, 0]), [1, 2])):
         again = resized(source, (128, 160, 3)).read(np.arange(len(source))[-2:])
         assert np.array_equal(again, large[[2, 0]] if len(source) == 2 else large[[2, 3]])
     if of_files:
-        assert np.array_equal(images.source.read_at([1], (128, 160)), large[[1]])  # type: ignore[attr-defined]
-        assert images.take([2]).source.paths == (given[2],)  # type: ignore[attr-defined]
+        assert images.take([2]).source.paths == (given[2],)
 
 
 @pytest.mark.parametrize(
     ("size", "shape"),
     [((4000, 3000), (64, 85, 1)), ((96, 96), (64, 64, 1)), ((100, 64), (64, 100, 1)), ((63, 500), (500, 63, 1))],
 )
-def test_large_pictures_are_reduced_unless_a_size_is_asked_for(
-    tmp_path: Path, size: tuple[int, int], shape: tuple[int, int, int]
-) -> None:
+def test_large_pictures_are_reduced_unless_a_size_is_asked_for(tmp_path, size, shape):
     Image.new("L", size, 70).save(tmp_path / "a.jpg")
     images = load_images(tmp_path)
     assert images.shape == shape
@@ -196,10 +169,7 @@ def test_large_pictures_are_reduced_unless_a_size_is_asked_for(
     assert load_images(tmp_path, size=(70, 90), channels=3).shape == (70, 90, 3)
 
 
-# folders
-
-
-def test_a_mixed_folder_is_read_and_what_cannot_be_is_listed(tmp_path: Path) -> None:
+def test_a_mixed_folder_is_read_and_what_cannot_be_is_listed(tmp_path):
     paths = save_pictures(tmp_path)
     Image.new("L", (100, 40)).save(tmp_path / "wide.jpg")
     (tmp_path / "a-broken.png").write_bytes(paths[0].read_bytes()[:100])
@@ -213,7 +183,7 @@ def test_a_mixed_folder_is_read_and_what_cannot_be_is_listed(tmp_path: Path) -> 
     assert reasons["a-empty.png"] == "the file is empty"
 
 
-def test_files_are_decoded_on_demand_and_one_that_vanishes_is_named(tmp_path: Path) -> None:
+def test_files_are_decoded_on_demand_and_one_that_vanishes_is_named(tmp_path):
     paths = save_pictures(tmp_path)
     source = FilesSource(paths, (8, 10, 3))
     assert np.array_equal(source.read([4, 1, 4]), PIXELS[[4, 1, 4]])
@@ -222,7 +192,7 @@ def test_files_are_decoded_on_demand_and_one_that_vanishes_is_named(tmp_path: Pa
         source.read([4])
 
 
-def test_a_path_that_is_no_picture_is_an_error_for_rows_must_stay_in_step(tmp_path: Path) -> None:
+def test_a_path_that_is_no_picture_is_an_error_for_rows_must_stay_in_step(tmp_path):
     paths = save_pictures(tmp_path)
     paths[2].write_bytes(b"no picture")
     for given in (paths, [*paths[:2], tmp_path / "gone.png"]):
@@ -230,17 +200,15 @@ def test_a_path_that_is_no_picture_is_an_error_for_rows_must_stay_in_step(tmp_pa
             load_images(given)
 
 
-def test_sub_folders_are_classes(tmp_path: Path) -> None:
+def test_sub_folders_are_classes(tmp_path):
     for i, name in enumerate(["zebra", "ant", "cat/deep/deeper", "damaged"]):
         save_pictures(tmp_path / name, PIXELS[[i]])
     (tmp_path / "damaged" / "0.png").write_bytes(b"broken")
     images = load_images(tmp_path)
     assert images.class_names == ("ant", "cat", "zebra")
-    assert images.labels is not None
     assert (images.labels.tolist(), images.labels.dtype) == ([0, 1, 2], np.int64)
     assert np.array_equal(images.read([2])[0], PIXELS[0])
     taken = images.take([2, 0])
-    assert taken.labels is not None
     assert (taken.labels.tolist(), taken.class_names) == ([2, 0], images.class_names)
     save_pictures(tmp_path / "train")  # without a folder of tests
     assert load_images(tmp_path).class_names == ("ant", "cat", "train", "zebra")
@@ -249,7 +217,7 @@ def test_sub_folders_are_classes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("test_folder", ["test", "val"])
-def test_train_and_test_folders_are_splits(tmp_path: Path, test_folder: str) -> None:
+def test_train_and_test_folders_are_splits(tmp_path, test_folder):
     for name, n in (("train", 5), (test_folder, 3)):
         save_pictures(tmp_path / name / "a", PIXELS[:n])
         save_pictures(tmp_path / name / "b", PIXELS[:1])
@@ -260,17 +228,14 @@ def test_train_and_test_folders_are_splits(tmp_path: Path, test_folder: str) -> 
         load_images(tmp_path, split="unlabeled")
 
 
-def test_a_folder_without_a_readable_picture_says_what_it_found(tmp_path: Path) -> None:
+def test_a_folder_without_a_readable_picture_says_what_it_found(tmp_path):
     for i in range(7):
         (tmp_path / f"{i}.png").write_bytes(b"")
     with pytest.raises(ValueError, match=r"0\.png: the file is empty(.|\n)*and 2 more"):
         load_images(tmp_path)
 
 
-# names and files of arrays
-
-
-def test_a_name_gives_a_split_and_wins_over_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_gives_a_split_and_wins_over_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     save_pictures(tmp_path / "digits")
     test = load_images("digits", split="test")
@@ -281,7 +246,7 @@ def test_a_name_gives_a_split_and_wins_over_a_folder(tmp_path: Path, monkeypatch
     assert len(load_images("./digits")) == len(load_images(Path("digits"))) == 6
 
 
-def test_arrays_in_files_are_images_with_labels(tmp_path: Path) -> None:
+def test_arrays_in_files_are_images_with_labels(tmp_path):
     np.save(tmp_path / "a.npy", PIXELS)
     np.savez(tmp_path / "b.npz", images=PIXELS, labels=np.arange(6, dtype=np.uint8))
     np.savez_compressed(tmp_path / "c.npz", x_train=PIXELS, y_train=np.arange(6)[:, None], x_test=PIXELS[:2])
@@ -301,7 +266,7 @@ def test_arrays_in_files_are_images_with_labels(tmp_path: Path) -> None:
     assert not holds_images(tmp_path / "table.npz")
 
 
-def test_arrays_with_pickles_or_damage_are_refused(tmp_path: Path) -> None:
+def test_arrays_with_pickles_or_damage_are_refused(tmp_path):
     buffer = io.BytesIO()
     np.lib.format.write_array_header_1_0(buffer, {"descr": "|u1", "fortran_order": False, "shape": (2**40, 32, 32)})
     np.save(tmp_path / "a.npy", np.array([print], object), allow_pickle=True)
@@ -319,7 +284,7 @@ def test_arrays_with_pickles_or_damage_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["a.npy", "a.npz"])
-def test_damage_anywhere_raises_nothing_but_value_errors(tmp_path: Path, name: str) -> None:
+def test_damage_anywhere_raises_nothing_but_value_errors(tmp_path, name):
     np.save(tmp_path / "a.npy", PIXELS[:2])
     np.savez_compressed(tmp_path / "a.npz", images=PIXELS[:2])
     whole, rng = (tmp_path / name).read_bytes(), random.Random(0)
@@ -347,6 +312,6 @@ def test_damage_anywhere_raises_nothing_but_value_errors(tmp_path: Path, name: s
         ("digits", {"split": "unlabeled"}, ValueError, "`split`"),
     ],
 )
-def test_errors_name_the_parameter(data: Any, options: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_errors_name_the_parameter(data, options, error, message):
     with pytest.raises(error, match=message):
         load_images(data, **options)

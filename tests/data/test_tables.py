@@ -1,13 +1,12 @@
 """Files of tables: which are read and written, and what is refused."""
 
 import io
-import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from neuralbayes.data.tables import check_writable, is_table, parquet_files, read_table, write_table
+from neuralbayes.data.tables import is_table, parquet_files, read_table, write_table
 
 NUMBERS = np.array([[0.5, -1.0], [2.0, 3.25], [4.0, 5.0]])
 
@@ -27,9 +26,6 @@ def test_an_archive_of_several_arrays_asks_for_a_key(tmp_path):
         with pytest.raises(ValueError, match="`key` must be one of 'X', 'y'"):
             read_table(tmp_path / "t.NPZ", key=key)
     np.testing.assert_array_equal(read_table(tmp_path / "t.NPZ", key="X"), NUMBERS)
-    (tmp_path / "t.CSV").write_text("a\n1\n")
-    with pytest.raises(ValueError, match="`key`"):
-        read_table(tmp_path / "t.CSV", key="X")
 
 
 def test_what_is_no_table_is_refused(tmp_path):
@@ -75,11 +71,13 @@ def test_a_cell_of_a_workbook_is_never_a_formula(tmp_path):
     assert read_table(tmp_path / "t.xlsx")["a"].tolist() == ["=1+1"]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl", ".arrow"])
-def test_numbers_come_back_to_the_last_bit(tmp_path, suffix):
-    frame = pd.DataFrame({"a": np.random.default_rng(0).lognormal(sigma=20, size=99), "b": 2**60 + np.arange(99)})
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl", ".arrow", ".feather", ".xlsx"])
+def test_numbers_come_back_to_the_last_bit_and_names_as_text(tmp_path, suffix):
+    frame = pd.DataFrame({0: np.random.default_rng(0).lognormal(sigma=20, size=99), 1: np.arange(99)})
+    frame[1] += 2**60 * (suffix != ".xlsx")  # which holds no such numbers
     write_table(tmp_path / f"t{suffix}", frame)
-    pd.testing.assert_frame_equal(read_table(tmp_path / f"t{suffix}"), frame, check_exact=True)
+    wanted = frame.set_axis(["0", "1"], axis=1)
+    pd.testing.assert_frame_equal(read_table(tmp_path / f"t{suffix}"), wanted, check_exact=suffix != ".xlsx")
 
 
 def test_an_index_is_written_if_it_says_something(tmp_path):
@@ -90,12 +88,6 @@ def test_an_index_is_written_if_it_says_something(tmp_path):
     assert read_table(tmp_path / "t.parquet").index.tolist() == ["u", "v"]
     write_table(tmp_path / "t.csv", frame.reset_index(drop=True)[1:])
     assert list(read_table(tmp_path / "t.csv")) == ["a"]
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".feather", ".xlsx"])
-def test_names_of_columns_become_text(tmp_path, suffix):
-    write_table(tmp_path / f"t{suffix}", pd.DataFrame([[1.5, 2.0], [3.0, 4.5]]))
-    assert list(read_table(tmp_path / f"t{suffix}")) == ["0", "1"]
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
@@ -109,13 +101,5 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
 
 @pytest.mark.parametrize("name", ["t.npy", "t.npz", "t.png", "t.parquet.gz", "t"])
 def test_a_table_goes_to_formats_with_names_of_columns(tmp_path, name):
-    check_writable("t.csv.zst")
     with pytest.raises(ValueError, match="must end in one of"):
         write_table(tmp_path / name, pd.DataFrame({"a": [1]}))
-
-
-def test_a_member_of_an_archive_that_is_no_array_is_refused(tmp_path):
-    with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
-        archive.writestr("X.npy", b"no array")  # which NumPy returns as bytes
-    with pytest.raises(ValueError, match=r"t\.npz is not a valid"):
-        read_table(tmp_path / "t.npz")

@@ -44,11 +44,3 @@ def test_of_many_states_the_highest_merges_are_drawn():
 def test_few_states_are_drawn(n_states):
     linkage = scipy_linkage(np.eye(n_states), "ward") if n_states > 1 else np.empty((0, 4))
     assert len(labels(DendrogramDisplay(linkage).plot())) == n_states
-
-
-def test_bad_input_is_refused_by_name():
-    for arguments, parameter in ((([[0, 0, 0]],), "linkage"), ((FOUR, 5), "n_clusters")):
-        with pytest.raises(ValueError, match=f"`{parameter}`"):
-            DendrogramDisplay(*arguments)
-    with pytest.raises(ValueError, match="`names`"):
-        DendrogramDisplay(FOUR, names=["a"])

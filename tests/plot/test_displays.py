@@ -156,6 +156,9 @@ def test_a_crosstab_orders_the_states_by_their_classes():
         (lambda: nb.plot.MembersDisplay.from_posterior(P_ZX, IMAGES, states=[6]), "states"),
         (lambda: nb.plot.FiltersDisplay(np.ones((3, 3))), "weight"),
         (lambda: nb.plot.CrosstabDisplay([0, 1], [0]), "states"),
+        (lambda: nb.plot.DendrogramDisplay([[0, 0, 0]]), "linkage"),
+        (lambda: nb.plot.DendrogramDisplay([[0, 1, 0.5, 2]], 3), "n_clusters"),
+        (lambda: nb.plot.DendrogramDisplay([[0, 1, 0.5, 2]], names=["a"]), "names"),
         (lambda: nb.plot.CrosstabDisplay([0, 1], [0, 1], class_names=["a"]), "class_names"),
     ],
 )

@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 from page_cases import SCRIPT, a_continuum, a_table, many_clusters, no_clusters, some_images, some_texts
 
@@ -13,23 +12,15 @@ from neuralbayes.report.cards import MANY, cards_html, make_cards, title_of
 
 def test_a_card_holds_what_the_result_found():
     result = a_table()
-    for card, (k, row) in zip(make_cards(result), result.clusters.iterrows(), strict=True):
+    rows = result.clusters.iterrows()
+    for card, (k, row), found in zip(make_cards(result), rows, result.description.clusters, strict=True):
         assert (card.number, card.name, card.size) == (k, row["name"], row["size"])
         assert (card.share, card.stability, card.rule) == (row["share"], row["stability"], row["rule"])
         assert (card.precision, card.recall) == (row["precision"], row["recall"])
         assert [member.row for member in card.typical] == row["typical"][:3]
-
-
-def test_claims_have_the_shares_of_members_and_of_others():
-    for card, found in zip(make_cards(a_table()), a_table().description.clusters, strict=True):
         for point, claim in zip(card.points, found.differences, strict=False):
             assert claim.words in point.words
             assert (point.inside, point.outside) == (claim.share_inside, claim.share_outside)
-
-
-def test_typical_rows_show_the_columns_of_the_rule_first():
-    result = a_table()
-    for card, found in zip(make_cards(result), result.description.clusters, strict=True):
         ruled = [condition.column for condition in found.rule.conditions]
         assert list(card.columns)[: len(ruled)] == ruled
         for member in card.typical:
@@ -61,6 +52,7 @@ def test_a_notebook_gets_the_cards_without_a_script(make):
     assert "<script" not in html
     assert "<style>" in html
     assert html == result._repr_html_()
+    assert SCRIPT not in html
 
 
 def test_a_notebook_gets_the_first_of_many_cards():
@@ -69,35 +61,19 @@ def test_a_notebook_gets_the_first_of_many_cards():
     assert f"And {40 - MANY} more" in html
 
 
-def test_hostile_names_are_escaped_in_a_notebook():
-    assert SCRIPT not in cards_html(a_table())
-
-
 def test_names_of_the_user_are_marked():
     result = some_texts()
-    given = SimpleNamespace(
-        **{name: getattr(result, name) for name in ("points", "model", "sentence", "verdict", "stability", "clusters")},
-        **{name: getattr(result, name) for name in ("labels", "typicality", "description")},
-        named_by="you",
-    )
-    assert "Names by you" in cards_html(given)
     assert "Names by" not in cards_html(result)
+    given = nb.Clustering(result.points, result.model, result.settings, saved={"named_by": "you"})
+    assert "Names by you" in cards_html(given)
 
 
-@pytest.mark.parametrize(
-    ("verdict", "n", "title"),
-    [
-        ("clusters", 5, "a.csv: 5 clusters"),
-        ("disjoint", 1, "a.csv: 1 cluster"),
-        ("segments", 4, "a.csv: 4 segments"),
-        ("none", 1, "a.csv: no clusters"),
-    ],
-)
-def test_the_title_names_the_data_and_what_was_found(verdict, n, title):
-    result = SimpleNamespace(
-        points=SimpleNamespace(title="a.csv"), model=None, clusters=pd.DataFrame(index=range(n)), verdict=verdict
-    )
-    assert title_of(result) == title
+def test_the_title_names_the_data_and_what_was_found():
+    points, settings = SimpleNamespace(title="a.csv"), SimpleNamespace(n_clusters="auto")
+    for verdict, n, title in (("clusters", 5, "5 clusters"), ("disjoint", 1, "1 cluster"), ("none", 1, "no clusters")):
+        result = SimpleNamespace(points=points, settings=settings, model=None, clusters=range(n), verdict=verdict)
+        assert title_of(result) == f"a.csv: {title}"
+    assert title_of(nb.cluster(np.eye(30), 1)) == "array: 1 cluster"  # no other number was tried
 
 
 def test_a_saved_clustering_shows_its_cards_without_data(tmp_path):

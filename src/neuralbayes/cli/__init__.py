@@ -39,7 +39,7 @@ EXAMPLES = """[bold]Examples[/bold]
 Use COMMAND --help for the options of a command.
 """
 
-COMMANDS = {
+COMMANDS = {  # with their descriptions, in groups, in the order of use
     "Clusters": {
         "cluster": "Cluster a table, pictures or texts: labels, a page and a model.",
         "predict": "Assign new samples to the clusters of a model.",
@@ -55,7 +55,6 @@ COMMANDS = {
         "demo": "Run the methods on sample data and write a page.",
     },
 }
-"""Commands with their descriptions, in groups, in the order of use."""
 
 EVERYWHERE = Group("Everywhere", sort_key=len(COMMANDS))
 INTERRUPTED, NOBODY_READS = 128 + 2, 128 + 13  # as shells report SIGINT and SIGPIPE

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from neuralbayes.cli.files import TABLES, beside, check_exists, check_folder, check_target, standard_input
-from neuralbayes.cli.options import Device, Force, Json, Open, Out, Quiet, Reject, pairs, reading
+from neuralbayes.cli.files import beside, check_exists, check_folder, check_target, standard_input, table_suffix
+from neuralbayes.cli.options import READ, Device, Force, Json, Open, Out, Quiet, Reject, pairs
 from neuralbayes.cli.terminal import open_page, plain, say, say_paths, say_table, working
 from neuralbayes.system.files import remove_temporaries
 from neuralbayes.system.limits import limited_memory
@@ -90,7 +90,7 @@ def cluster(
     """
     check_exists(data)
     out = beside(Path(data), "-clusters") if out is None else out
-    alone = any(suffix in TABLES for suffix in out.suffixes[-2:])
+    alone = bool(table_suffix(out))
     if alone:
         check_target(out, force=force, source=Path(data))
     else:
@@ -99,7 +99,7 @@ def cluster(
     by_network = not Path(data).is_file() or text is not None or features != "auto"  # which shows bars of its own
     options: dict[str, Any] = {"method": method, "text": text, "features": features, "known": known, "reject": reject}
     options |= {"columns": None if columns is None else next(csv.reader([columns]))}  # quotes allow commas in names
-    options |= {"kinds": pairs("--kind", kinds), "describe": describe or (), "read": reading(read)}
+    options |= {"kinds": pairs("--kind", kinds), "describe": describe or (), "read": pairs("--read", read, READ)}
     options |= {"random_state": random_state, "device": device, "progress": by_network and shown}
     with limited_memory(data), standard_input(data) as source:
         with working(f"clustering {data}", quiet=by_network or not shown):
@@ -152,4 +152,6 @@ def show(result: Clustering) -> None:
         first = next(iter([*row["claims"], *row["differences"]]), "")
         rows.append([mark, k, row["name"], f"{row['size']:,}", share, stable, first])
     headings = ["", "cluster", "name", "size", "share", "stability", "what sets it apart"]
-    say_table(headings, rows, numbers=["cluster", "size", "share", "stability"])
+    known = [j for j in range(len(headings)) if any(str(row[j]) for row in rows)]  # images have no differences
+    shown = [[row[j] for j in known] for row in rows]
+    say_table([headings[j] for j in known], shown, numbers=["cluster", "size", "share", "stability"])

@@ -10,8 +10,8 @@ from cyclopts import CycloptsError, MissingArgumentError
 
 USER_ERROR, BUG = 2, 1
 DAMAGED = ("BadZipFile", "SafetensorError", "EOFError", "LZMAError")
+# Other errors that a user can fix, by name, because their modules are not imported.
 CONNECTION = ("DistStoreError", "DistNetworkError")
-"""Other errors that a user can fix, by name, because their modules are not imported."""
 
 
 def explain(error: BaseException, command: str = "", options: Mapping[str, str] | None = None) -> tuple[str, str, int]:

@@ -30,15 +30,7 @@ app = App(name="export", help_epilogue=EXAMPLES)
 
 
 @app.default
-def export(
-    model: Path,
-    /,
-    *,
-    out: OutFile,
-    layer: Layer = "last",
-    force: Force = False,
-    quiet: Quiet = False,
-) -> None:
+def export(model: Path, /, *, out: OutFile, layer: Layer = "last", force: Force = False, quiet: Quiet = False) -> None:
     """Export an encoder or a clusterer to ONNX or torch.export.
 
     Args:

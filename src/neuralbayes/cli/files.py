@@ -12,7 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".jsonl", ".xlsx")  # that can be written
+# Of tables that can be written, and of compressed text; as in `data.tables`, which is slow to import.
+TABLES = (".csv", ".tsv", ".txt", ".parquet", ".arrow", ".feather", ".jsonl", ".ndjson", ".xlsx")
+PACKED = (".gz", ".bz2", ".xz", ".zst")
+
+
+def table_suffix(path: Path) -> str:
+    """The suffix of a path that names a table, compressed or not; empty for other paths."""
+    *_, first, last = ("", "", *(suffix.lower() for suffix in path.suffixes))
+    return last if last in TABLES else first if last in PACKED and first in TABLES else ""
 
 
 def check_exists(data: str | Path) -> None:

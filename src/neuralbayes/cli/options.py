@@ -30,16 +30,15 @@ Reject = Annotated[float | None, Parameter(metavar="SHARE", help=REJECT)]
 AGAIN = "The features that the model was fitted to, where it may not name them: file.py:function, FILE.npy, a network."
 FeaturesAgain = Annotated[str | None, Parameter(name="--features", metavar="FILE", help=AGAIN)]
 
-READ = ("sep", "decimal", "encoding", "sheet", "key", "split", "limit", "size")
-"""Keys of --read."""
+READ = ("sep", "decimal", "encoding", "sheet", "key", "split", "limit", "size")  # keys of --read
 
+# Options that a config file may set: numbers, choices and flags. A file may come from a stranger, so it can name
+# neither code that is run nor a path that is read or written, nor allow overwriting.
 FROM_FILE = {
     *("alpha", "baselines", "batch", "beta", "clusters", "device", "encoder", "epochs", "head", "json"),
     *("layer", "learning-rate", "limit", "method", "microbatch", "preset", "quiet", "reject", "seed"),
     *("seeds", "size", "split"),
 }
-"""Options that a config file may set: numbers, choices and flags. A file may come from a stranger, so it can name
-neither code that is run nor a path that is read or written, nor allow overwriting."""
 
 
 def options_from(path: Path) -> Callable[[App, tuple[str, ...], ArgumentCollection], None]:
@@ -81,16 +80,4 @@ def pairs(option: str, values: Sequence[str] | None, keys: Sequence[str] = ()) -
             forms = ", ".join(f"{key}=..." for key in keys) or "NAME=VALUE"
             raise ValueError(f"{option} must be {'one of ' * bool(keys)}{forms}, got {text!r}")
         found[name] = value
-    return found or None
-
-
-def reading(values: Sequence[str] | None) -> dict[str, Any] | None:
-    """Parse --read KEY=VALUE, with numbers for the limit and the size."""
-    found = pairs("--read", values, READ) or {}
-    for key, form in {"limit": r"\d+", "size": r"\d{1,4}(x\d{1,4})?"}.items():
-        if key in found and not re.fullmatch(form, found[key]):
-            raise ValueError(f"--read {key} must be a whole number, got {found[key]!r}; a size can be two, as in 48x64")
-    for key in {"limit", "size"} & found.keys():
-        sides = [int(side) for side in found[key].split("x")]
-        found[key] = tuple(sides) if len(sides) == 2 else sides[0]
     return found or None

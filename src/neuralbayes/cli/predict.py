@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from neuralbayes.cli.files import TABLES, beside, check_exists, check_target, model_folder, standard_input
+from neuralbayes.cli.files import beside, check_exists, check_target, model_folder, standard_input, table_suffix
 from neuralbayes.cli.options import FeaturesAgain, Force, Out, Quiet, Reject
 from neuralbayes.cli.terminal import say, working
 from neuralbayes.system.limits import limited_memory
@@ -51,7 +51,7 @@ def predict(
     folder, path = model_folder(model), Path(data)
     check_exists(data)
     in_parts = scheduler is not None or (path.is_dir() and any(path.rglob("*.parquet")) and not (out and out.suffix))
-    suffix = next((suffix for suffix in TABLES if path.is_file() and suffix in path.suffixes[-2:]), ".csv")
+    suffix = (table_suffix(path) if path.is_file() else "").replace(".txt", "") or ".csv"  # as that of the data
     out = beside(path, "-labels" if in_parts else f"-labels{suffix}") if out is None else out
     check_target(out, force=force, source=path)
     with limited_memory(data), standard_input(data) as source, working(f"labelling {data}", quiet=quiet):

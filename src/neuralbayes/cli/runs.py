@@ -66,4 +66,5 @@ def tell_skipped(images: Images, *, quiet: bool) -> None:
     """Name the first files that could not be read."""
     if images.skipped and not quiet:
         lines = [f"{path}: {why}" for path, why in images.skipped[:5]]
-        tell("\n  ".join([f"{len(images.skipped):,} files were skipped:", *lines]), style="yellow")
+        n = f"{len(images.skipped):,} {'file was' if len(images.skipped) == 1 else 'files were'} skipped:"
+        tell("\n  ".join([n, *lines]), style="yellow")

@@ -22,9 +22,7 @@ SMALL, RATIO = 2**30, 100  # files may unpack to so many bytes, or times their s
 MAX_COLUMNS = 100_000  # pandas takes seconds for so many, and a kilobyte for each
 BLOCK_BYTES = 2**24  # read at a time
 CELL_BYTES = 12  # memory of a cell of a text or JSON table beside its characters
-
-COLUMN_BYTES = 12_000
-"""Memory of a column of a text table beside its cells."""
+COLUMN_BYTES = 12_000  # memory of a column of a text table beside its cells
 
 
 class Budget:

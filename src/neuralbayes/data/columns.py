@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -34,8 +34,6 @@ ATOM, ATOM_SHARE, ATOM_RATIO = "mostly one value", 0.1, 20.0
 # Columns beside the features f_0, f_1, ... of images; those of a clustering; their suffix where the name is taken.
 INDEX, PATH, LABEL, CLASS, FEATURE = "index", "path", "label", "class", "f"
 CLUSTERING, TAKEN = ("cluster", "name", "probability", "typicality"), " (neuralbayes)"
-
-MARK = "neuralbayes"  # attribute of a data frame with the columns that this library wrote: a list for each command
 
 
 @dataclass(frozen=True)
@@ -323,26 +321,10 @@ def as_frame(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
     return pandas.DataFrame(array, columns=given, copy=False)
 
 
-def marked(attributes: Mapping[Any, Any], command: str, names: Iterable[str]) -> dict[Any, Any]:
-    """`attrs` of a data frame, kept in Parquet files, that mark the columns `names` as written by `command`."""
-    marks = _marks(attributes)
-    marks[command] = list(dict.fromkeys([*marks.get(command, []), *names]))
-    return {**attributes, MARK: marks}
-
-
-def _marks(attributes: Mapping[Any, Any]) -> dict[str, list[str]]:
-    """The marks in the attributes of a data frame; anything else is passed over."""
-    marks = attributes.get(MARK)
-    lists = {key: names for key, names in marks.items() if isinstance(names, list)} if isinstance(marks, dict) else {}
-    return {str(key): [name for name in names if isinstance(name, str)] for key, names in lists.items()}
-
-
 def written_columns(frame: pd.DataFrame) -> dict[str, str]:
-    """The columns that this library wrote and that are not features, with reasons: by their marks or their names."""
+    """The columns that this library wrote and that are not features, by their names, with reasons."""
     there = [str(name) for name in frame]
-    found = {name: command for command, names in _marks(frame.attrs).items() for name in names}
-    if feature_columns(frame):
-        found |= dict.fromkeys((INDEX, PATH, LABEL, CLASS), "embed")
+    found = dict.fromkeys((INDEX, PATH, LABEL, CLASS), "embed") if feature_columns(frame) else {}
     own = [f"{name}{TAKEN}" if f"{name}{TAKEN}" in there else name for name in CLUSTERING]
     values = frame[own[2]] if {*own[:3]} <= {*there} else None
     if values is not None and values.dtype.kind in "iuf" and values.between(0.0, 1.0).all():

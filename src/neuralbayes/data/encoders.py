@@ -22,9 +22,7 @@ BOOLEAN_WIDTH = 2.0  # distance between two equally frequent values
 WIDEST = 2.5  # maximum distance between two categories, as a rare one would otherwise outweigh all other columns
 SQUASH = 4.0  # maximum distance from the median: outliers are pulled in smoothly towards it
 QUARTILES = 1.349  # distance between the quartiles of a Gaussian
-
-MANY_PERIODS = 30
-"""Number of years, or days, between the first and the last date from which on the time of year, or day, counts."""
+MANY_PERIODS = 30  # minimum years, or days, between the first and the last date for the time of year, or day, to count
 
 N_HASHES = 4096  # buckets for the n-grams of text
 N_PARTS, MOST_PARTS = 10, 100  # components of text next to other columns, and if it is the only column

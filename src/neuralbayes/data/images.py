@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,16 +15,7 @@ from PIL import Image
 
 from neuralbayes.data.arrays import array_shapes, open_array
 from neuralbayes.data.named import SETS, is_name, load
-from neuralbayes.data.pictures import (
-    IN_WORDS,
-    Interpolation,
-    NetworkResizing,
-    PictureError,
-    Skipped,
-    find_pictures,
-    picture_header,
-    readable,
-)
+from neuralbayes.data.pictures import IN_WORDS, PictureError, Scaling, Skipped, find_pictures, picture_header, readable
 from neuralbayes.data.progress import watched
 from neuralbayes.data.sources import (
     ArraySource,
@@ -43,15 +34,13 @@ from neuralbayes.system.limits import free_memory
 __all__ = ["ImageSource", "Images", "as_source", "holds_images", "images_given", "load_images"]
 
 # Sub-folders that are parts of a data set, not classes.
-SPLITS = {
-    "train": ("train", "training"),
-    "test": ("test", "val", "valid", "validation"),
-    "unlabeled": ("unlabeled",),
-}
+SPLITS = {"train": ("train", "training"), "test": ("test", "val", "valid", "validation"), "unlabeled": ("unlabeled",)}
 
 IMAGE_KEYS = ("", "images", "x", "X", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "target", "targets")
-KEPT_BYTES = 2**29  # of decoded images, where the free memory is unknown
+DECODED_BYTES = 2**29  # of images in memory, where the free memory is unknown
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +99,7 @@ def load_images(
     split: str = "train",
     size: int | tuple[int, int] | None = None,
     channels: int | None = None,
-    interpolation: Interpolation | NetworkResizing = "area",
+    interpolation: Scaling = "area",
     progress: bool = True,
 ) -> Images:
     """Load images: a data set by its name, a folder, a list of pictures, a ``.npy``, a ``.npz``, or an array.
@@ -164,7 +153,10 @@ def load_images(
     elif isinstance(data, str | Path):
         path = Path(data).expanduser()
         if path.is_dir():
-            return _folder(path, split, sides, channels, interpolation, progress)
+            folder = _folder_of(path, split)
+            found, skipped = find_pictures(folder)
+            files, damaged = _decode_files(found, sides, channels, interpolation, progress)
+            return _with_classes(Images(str(path), split, files, skipped=skipped + damaged), folder)
         images = _array_file(path, split)
     elif split != "train":
         raise ValueError(f"`split` must be 'train' unless `data` is a name, a folder or a file, got {split!r}")
@@ -173,7 +165,10 @@ def load_images(
             if not isinstance(other, str | Path):
                 raise TypeError(f"`data` must contain only paths if it starts with one, got {type(other).__name__}")
         paths = [Path(path).expanduser() for path in data]
-        files, _ = _decode_files(paths, sides, channels, interpolation, progress, strict=True)
+        files, skipped = _decode_files(paths, sides, channels, interpolation, progress)
+        if skipped:  # labels and rows of the caller would no longer belong to the images
+            path, reason = skipped[0]
+            raise ValueError(f"`data` must be paths of readable pictures ({IN_WORDS}); {path}: {reason}")
         return Images("pictures", split, files)
     else:
         source = as_source(data)
@@ -267,14 +262,8 @@ def _keys(kind: str, split: str) -> tuple[str, ...]:
     return keys if split != "train" else (*keys, *(IMAGE_KEYS if kind == "images" else LABEL_KEYS))
 
 
-def _folder(
-    path: Path,
-    split: str,
-    size: tuple[int, int] | None,
-    channels: int | None,
-    interpolation: Interpolation | NetworkResizing,
-    progress: bool,
-) -> Images:
+def _folder_of(path: Path, split: str) -> Path:
+    """The folder with the pictures of a split: a sub-folder, if there are several such, or `path` itself."""
     parts = {
         name: next((path / folder for folder in folders if (path / folder).is_dir()), None)
         for name, folders in SPLITS.items()
@@ -284,66 +273,57 @@ def _folder(
     folder = parts[split] if is_split else (path if split == "train" else None)
     if folder is None:
         raise ValueError(f"{path} has no split {split!r}; put its pictures into the sub-folders train and {split}")
-    found, skipped = find_pictures(folder)
-    source, damaged = _decode_files(found, size, channels, interpolation, progress, strict=False)
-    skipped += damaged
-    if len(source) == 0:
+    return folder
+
+
+def _with_classes(images: Images, folder: Path) -> Images:
+    """Images of a folder with its sub-folders as classes, unless there is one, or pictures outside of them."""
+    if len(images) == 0:
+        skipped = images.skipped
         reasons = "".join(f"\n  {path}: {reason}" for path, reason in skipped[:5])
         more = f"\n  and {len(skipped) - 5} more" if len(skipped) > 5 else ""
         raise ValueError(
             f"{folder} must contain readable pictures ({IN_WORDS}), but has none"
             + (f"; skipped:{reasons}{more}" if reasons else "")
         )
-    below = [path.relative_to(folder).parts for path in source.paths]
+    below = [path.relative_to(folder).parts for path in images.source.paths]  # type: ignore[attr-defined]
     classes, labels = np.unique([parts[0] for parts in below], return_inverse=True)
-    if len(classes) < 2 or min(map(len, below)) < 2:  # one folder, or pictures outside of folders
-        return Images(str(path), split, source, skipped=skipped)
-    return Images(str(path), split, source, labels.astype(np.int64), tuple(map(readable, classes.tolist())), skipped)
+    if len(classes) < 2 or min(map(len, below)) < 2:
+        return images
+    return replace(images, labels=labels.astype(np.int64), class_names=tuple(map(readable, classes.tolist())))
 
 
 def _decode_files(
-    paths: Sequence[Path],
-    size: tuple[int, int] | None,
-    channels: int | None,
-    interpolation: Interpolation | NetworkResizing,
-    progress: bool,
-    *,
-    strict: bool,
+    paths: Sequence[Path], size: tuple[int, int] | None, channels: int | None, interpolation: Scaling, progress: bool
 ) -> tuple[FilesSource, list[Skipped]]:
-    """Choose a shape by the headers, and decode every picture once, so that damage shows before a long run.
-
-    The images are kept if they take at most a quarter of the free memory; otherwise they are decoded on demand.
-    """
+    """Choose a shape by the headers, and decode every picture once, so that damage shows before a long run."""
     skipped: list[Skipped] = []
-
-    def leave_out(path: Path, reason: PictureError) -> None:
-        if strict:
-            raise ValueError(f"`data` must be paths of readable pictures ({IN_WORDS}); {path}: {reason}")
-        skipped.append((path, str(reason)))
-
-    found, headers = [], []
-    looked_at = watched(each_file(picture_header, paths), "looking at pictures", len(paths), progress)
-    for path, header in zip(paths, looked_at, strict=True):
-        if isinstance(header, PictureError):
-            leave_out(path, header)
-        else:
-            found.append(path)
-            headers.append(header)
-    if not found:
+    headers = watched(each_file(picture_header, paths), "looking at pictures", len(paths), progress)
+    looked_at = list(_intact(paths, headers, skipped))
+    if not looked_at:
         return FilesSource((), (1, 1, 1)), skipped
-    shape, reduced_from = choose_shape(headers, size, channels)
+    found = [path for path, _ in looked_at]
+    shape, reduced_from = choose_shape([header for _, header in looked_at], size, channels)
     free, n_bytes = free_memory(), len(found) * math.prod(shape)
-    keep = n_bytes <= (KEPT_BYTES if free is None else free // 4)
+    keep = n_bytes <= (DECODED_BYTES if free is None else free // 4)  # others are decoded on demand
     # Fill one array: a list of images and then their stack would need twice the memory.
     images = np.empty((len(found) if keep else 0, *shape), np.uint8)
-    kept: list[Path] = []
-    decoded = FilesSource(found, shape, interpolation).decode(found)
-    for path, image in zip(found, watched(decoded, "reading pictures", len(found), progress), strict=True):
-        if isinstance(image, PictureError):
-            leave_out(path, image)
-            continue
+    intact: list[Path] = []
+    decoded = watched(FilesSource(found, shape, interpolation).decode(found), "reading pictures", len(found), progress)
+    for path, image in _intact(found, decoded, skipped):
         if keep:
-            images[len(kept)] = image
-        kept.append(path)
-    known = images[: len(kept)] if keep else None
-    return FilesSource(kept, shape, interpolation, images=known, reduced_from=reduced_from), skipped
+            images[len(intact)] = image
+        intact.append(path)
+    decoded_images = images[: len(intact)] if keep else None
+    return FilesSource(intact, shape, interpolation, images=decoded_images, reduced_from=reduced_from), skipped
+
+
+def _intact(
+    paths: Sequence[Path], results: Iterable[T | PictureError], skipped: list[Skipped]
+) -> Iterator[tuple[Path, T]]:
+    """The files that could be read; the reasons for the others go to `skipped`."""
+    for path, result in zip(paths, results, strict=True):
+        if isinstance(result, PictureError):
+            skipped.append((path, str(result)))
+        else:
+            yield path, result

@@ -11,11 +11,13 @@ import hashlib
 import os
 import re
 import tarfile
+import tomllib
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
@@ -70,15 +72,15 @@ class Dataset:
 
 
 class File(NamedTuple):
-    """An official file: its part of the data set, its number of images or labels, its decoder, its SHA-256 unpacked."""
+    """An official file: its part of the data set, its number of images or labels, its format, its SHA-256 unpacked."""
 
     split: str
     n: int
-    decode: Decoder
+    format: str
     sha256: str = ""
 
-
-Decoder = Callable[[IO[bytes], File], Arrays]
+    def decode(self, stream: IO[bytes]) -> Arrays:
+        return DECODERS[self.format](stream, self)
 
 
 @dataclass(frozen=True)
@@ -91,11 +93,11 @@ class NamedSet:
     """
 
     name: str
-    shape: tuple[int, int, int]
+    shape: Sequence[int]  # (H, W, C)
     sizes: Mapping[str, int]  # images of each part
-    class_names: tuple[str, ...]
-    folders: tuple[str, ...] = ()
-    addresses: tuple[str, ...] = ()
+    class_names: Sequence[str]
+    folders: Sequence[str] = ()
+    addresses: Sequence[str] = ()
     archive: str = ""
     archive_sha256: str = ""
     files: Mapping[str, File] = field(default_factory=dict)
@@ -203,22 +205,11 @@ def _download(known: NamedSet, address: str, folder: Path, progress: bool) -> Pa
     place = folder / known.folders[0]
     for name in [known.archive] if known.archive else [f"{name}.gz" for name in known.files]:
         with atomic_write(place / name) as path, late_bar(name, None, unit="bytes", enabled=progress) as advance:
-            download = pooch.HTTPDownloader(_Bar(advance), chunk_size=2**18, timeout=TIMEOUT)
+            bar = SimpleNamespace(update=advance, close=lambda: None)  # what pooch calls
+            bar.reset = partial(setattr, bar, "update", lambda amount: None)  # before update(total), at the end
+            download = pooch.HTTPDownloader(bar, chunk_size=2**18, timeout=TIMEOUT)
             download(address if known.archive else address + name, str(path), None)
     return place / known.archive
-
-
-class _Bar:
-    """What pooch calls during a download."""
-
-    def __init__(self, advance: Callable[[int], None]) -> None:
-        self.update, self.total = advance, 0
-
-    def reset(self) -> None:  # before update(total), at the end
-        self.update = lambda amount: None
-
-    def close(self) -> None:
-        pass
 
 
 def _read(known: NamedSet, place: Path) -> Dataset:
@@ -226,7 +217,7 @@ def _read(known: NamedSet, place: Path) -> Dataset:
     parts: dict[str, Arrays] = {}
     for name, stream in _members(known, place):
         try:
-            parts[name] = known.files[name].decode(stream, known.files[name])
+            parts[name] = known.files[name].decode(stream)
         except (ValueError, EOFError, zlib.error) as error:
             raise ValueError(f"{name}: {error}") from error
     if missing := known.files.keys() - parts.keys():
@@ -237,7 +228,7 @@ def _read(known: NamedSet, place: Path) -> Dataset:
         images = np.concatenate([one["images"] for one in arrays if "images" in one])
         labels = [one["labels"] for one in arrays if "labels" in one]
         splits[split] = Split(images, np.concatenate(labels) if labels else None)
-    return Dataset(known.name, known.class_names, **splits)
+    return Dataset(known.name, tuple(known.class_names), **splits)
 
 
 def _members(known: NamedSet, place: Path) -> Iterator[tuple[str, IO[bytes]]]:
@@ -319,51 +310,10 @@ def _digits(known: NamedSet) -> Dataset:
     bunch = load_digits()
     images = np.rint(bunch.images * (255 / 16)).astype(np.uint8)[..., np.newaxis]
     labels, n = bunch.target.astype(np.int64), known.sizes["train"]
-    return Dataset(known.name, known.class_names, Split(images[:n], labels[:n]), Split(images[n:], labels[n:]))
+    return Dataset(known.name, tuple(known.class_names), Split(images[:n], labels[:n]), Split(images[n:], labels[n:]))
 
 
-DIGITS = tuple("0123456789")
-FASHION = ("T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
-CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-STL10 = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
-# The "fine" labels, which are in alphabetical order.
-CIFAR100 = """
-apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can castle
-caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur dolphin elephant
-flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard lobster man maple_tree
-motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree pear pickup_truck pine_tree plain plate
-poppy porcupine possum rabbit raccoon ray road rocket rose sea seal shark shrew skunk skyscraper snail snake spider
-squirrel streetcar sunflower sweet_pepper table tank telephone television tiger tractor train trout tulip turtle
-wardrobe whale willow_tree wolf woman worm
-"""
-
-
-# The data set, name, part, number of images or labels, decoder and SHA-256 (unpacked) of each file.
-FILES = """
-mnist train-images-idx3-ubyte train 60000 idx3 ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db
-mnist train-labels-idx1-ubyte train 60000 idx1 65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5
-mnist t10k-images-idx3-ubyte test 10000 idx3 0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7
-mnist t10k-labels-idx1-ubyte test 10000 idx1 ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2
-fashion-mnist train-images-idx3-ubyte train 60000 idx3 c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888
-fashion-mnist train-labels-idx1-ubyte train 60000 idx1 bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9
-fashion-mnist t10k-images-idx3-ubyte test 10000 idx3 5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b
-fashion-mnist t10k-labels-idx1-ubyte test 10000 idx1 0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34
-cifar10 data_batch_1.bin train 10000 cifar cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5
-cifar10 data_batch_2.bin train 10000 cifar a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed
-cifar10 data_batch_3.bin train 10000 cifar bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67
-cifar10 data_batch_4.bin train 10000 cifar 014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48
-cifar10 data_batch_5.bin train 10000 cifar 755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add
-cifar10 test_batch.bin test 10000 cifar 8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b
-cifar100 train.bin train 50000 cifar100
-cifar100 test.bin test 10000 cifar100
-stl10 train_X.bin train 5000 stl_images
-stl10 train_y.bin train 5000 stl_labels
-stl10 test_X.bin test 8000 stl_images
-stl10 test_y.bin test 8000 stl_labels
-stl10 unlabeled_X.bin unlabeled 100000 stl_images
-"""
-
-DECODERS: dict[str, Decoder] = {
+DECODERS: dict[str, Callable[[IO[bytes], File], Arrays]] = {
     "idx3": _idx_images,
     "idx1": _idx_labels,
     "cifar": _cifar,
@@ -373,59 +323,12 @@ DECODERS: dict[str, Decoder] = {
 }
 
 
-def _files(name: str) -> dict[str, File]:
-    rows = [row.split(" ") for row in FILES.strip().split("\n")]
-    return {row[1]: File(row[2], int(row[3]), DECODERS[row[4]], *row[5:]) for row in rows if row[0] == name}
+def _known_sets() -> dict[str, NamedSet]:
+    """The data sets of named.toml."""
+    sets = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    for values in sets.values():
+        values["files"] = {name: File(**file) for name, file in values.get("files", {}).items()}
+    return {name: NamedSet(name, **values) for name, values in sets.items()}
 
 
-_SETS = (
-    NamedSet("digits", (8, 8, 1), {"train": 1_437, "test": 360}, DIGITS),
-    NamedSet(
-        "mnist",
-        (28, 28, 1),
-        {"train": 60_000, "test": 10_000},
-        DIGITS,
-        ("mnist", "MNIST/raw"),  # torchvision has MNIST/raw
-        # The home page has no https. The Common Visual Data Foundation and PyTorch provide these copies.
-        ("https://storage.googleapis.com/cvdf-datasets/mnist/", "https://ossci-datasets.s3.amazonaws.com/mnist/"),
-    ),
-    NamedSet(
-        "fashion-mnist",
-        (28, 28, 1),
-        {"train": 60_000, "test": 10_000},
-        FASHION,
-        ("fashion-mnist", "FashionMNIST/raw"),
-        ("https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",),
-    ),
-    NamedSet(
-        "cifar10",
-        (32, 32, 3),
-        {"train": 50_000, "test": 10_000},
-        CIFAR10,
-        ("cifar10", "cifar-10-batches-bin"),
-        ("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
-        "cifar-10-binary.tar.gz",
-        "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
-    ),
-    NamedSet(
-        "cifar100",
-        (32, 32, 3),
-        {"train": 50_000, "test": 10_000},
-        tuple(CIFAR100.split()),
-        ("cifar100",),
-        ("https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",),
-        "cifar-100-binary.tar.gz",
-        "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
-    ),
-    NamedSet(
-        "stl10",
-        (32, 32, 3),
-        {"train": 5_000, "test": 8_000, "unlabeled": 100_000},
-        STL10,
-        ("stl10",),
-        ("https://cs.stanford.edu/~acoates/stl10/stl10_binary.tar.gz",),
-        "stl10_binary.tar.gz",
-        "f31fd99273a1acb8609c8db427cebb1de3f71de77758cdc0e22956e1289b9866",
-    ),
-)
-SETS = {known.name: replace(known, files=_files(known.name)) for known in _SETS}
+SETS = _known_sets()

@@ -18,16 +18,13 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 Interpolation = Literal["area", "bilinear", "bicubic"]
-FILTERS = {
-    "area": Image.Resampling.BOX,
-    "bilinear": Image.Resampling.BILINEAR,
-    "bicubic": Image.Resampling.BICUBIC,
-}
+FILTERS = {"area": Image.Resampling.BOX, "bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 
 Skipped = tuple[Path, str]  # a file that was left out, and why
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".avif", ".heic", ".heif"})
 OTHER_SUFFIXES = frozenset({".jp2", ".svg", ".psd", ".ico", ".ppm", ".pgm"})  # not read, and reported
+HIDDEN = (".", "__MACOSX")  # beginnings of names of files and folders that are passed over
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "AVIF", "HEIF")
 IN_WORDS = "PNG, JPEG, BMP, GIF, WebP, TIFF, AVIF, HEIC"
 
@@ -96,6 +93,9 @@ class NetworkResizing:
         return max(to_height, round(height / ratio)), max(to_width, round(width / ratio))
 
 
+Scaling = Interpolation | NetworkResizing
+
+
 def cover(picture: Image.Image, size: tuple[int, int], interpolation: Interpolation = "area") -> Image.Image:
     """Crop the middle of a picture to the proportions of `size` (H, W) and scale it to this size, in one step."""
     height, width = size
@@ -118,31 +118,26 @@ def find_pictures(folder: Path) -> tuple[list[Path], list[Skipped]]:
     """
     found: list[Path] = []
     skipped: list[Skipped] = []
-    inside, pending = folder.resolve(), [folder]
-    while pending:
-        place = pending.pop()
-        try:
-            entries = list(os.scandir(place))
-        except OSError as error:
-            skipped.append((place, f"the folder cannot be read ({error.strerror})"))
-            continue
-        for entry in entries:
-            path = Path(entry.path)
-            if entry.name.startswith((".", "__MACOSX")):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                pending.append(path)
-            elif entry.is_symlink() and path.is_dir():
-                skipped.append((path, "it is a link to a folder"))
-            elif path.suffix.lower() in OTHER_SUFFIXES:
+    inside = folder.resolve()
+
+    def unreadable(error: OSError) -> None:
+        skipped.append((Path(error.filename), f"the folder cannot be read ({error.strerror})"))
+
+    for place, folders, names in os.walk(folder, onerror=unreadable):
+        folders[:] = [name for name in folders if not name.startswith(HIDDEN)]
+        links = [Path(place, name) for name in folders if os.path.islink(os.path.join(place, name))]
+        skipped += [(link, "it is a link to a folder") for link in links]
+        for path in (Path(place, name) for name in names if not name.startswith(HIDDEN)):
+            if path.suffix.lower() in OTHER_SUFFIXES:
                 skipped.append((path, f"{path.suffix} files are not read"))
-            elif path.suffix.lower() in SUFFIXES:
-                if entry.is_symlink() and not os.path.exists(path):  # a Path would raise where it may not look
-                    skipped.append((path, "it is a broken link"))
-                elif entry.is_symlink() and not path.resolve().is_relative_to(inside):
-                    skipped.append((path, "it is a link out of the folder"))
-                else:
-                    found.append(path)
+            elif path.suffix.lower() not in SUFFIXES:
+                continue
+            elif path.is_symlink() and not os.path.exists(path):  # a Path would raise where it may not look
+                skipped.append((path, "it is a broken link"))
+            elif path.is_symlink() and not path.resolve().is_relative_to(inside):
+                skipped.append((path, "it is a link out of the folder"))
+            else:
+                found.append(path)
     return sorted(found), skipped
 
 
@@ -166,7 +161,7 @@ def picture_header(path: Path) -> tuple[tuple[int, int], int]:
 
 
 def read_picture(
-    path: Path, size: tuple[int, int], channels: int, interpolation: Interpolation | NetworkResizing = "area"
+    path: Path, size: tuple[int, int], channels: int, interpolation: Scaling = "area"
 ) -> NDArray[np.uint8]:
     """Read the middle of a picture, scaled to cover `size` (H, W), as uint8 (H, W, channels); may raise PictureError.
 
@@ -188,10 +183,7 @@ def read_picture(
 
 
 def fit_picture(
-    picture: Image.Image,
-    size: tuple[int, int],
-    channels: int,
-    interpolation: Interpolation | NetworkResizing = "area",
+    picture: Image.Image, size: tuple[int, int], channels: int, interpolation: Scaling = "area"
 ) -> NDArray[np.uint8]:
     """Convert to grey or RGB, scale to cover `size` (H, W), and crop the middle: uint8 (H, W, channels)."""
     plain = _plain(picture, "L" if channels == 1 else "RGB")

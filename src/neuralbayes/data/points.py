@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Noun = Literal["row", "image", "text"]
 
-PICTURES = {".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic"}
 TABLE_OPTIONS, IMAGE_OPTIONS = ("sep", "decimal", "encoding", "sheet", "key"), ("split", "limit", "size")
 LINES = 100  # of a .txt file to inspect
 
@@ -43,6 +42,23 @@ class Points:
 
     def __len__(self) -> int:
         return int(self.X.shape[0]) if hasattr(self.X, "shape") and self.noun != "image" else len(self.X)
+
+    def table(self) -> pd.DataFrame:
+        """The samples as a table without columns that this library wrote: texts, or numbers and paths of images."""
+        import pandas as pd
+
+        from neuralbayes.data.columns import written_columns
+
+        if self.frame is not None:
+            return self.frame.drop(columns=list(written_columns(self.frame)))  # type: ignore[no-any-return]
+        if self.texts is not None:
+            return pd.DataFrame({"text": self.texts})
+        frame = pd.DataFrame({"index": np.arange(len(self))})
+        if paths := getattr(getattr(self.images, "source", None), "paths", ()):
+            from neuralbayes.data.pictures import readable
+
+            frame["path"] = [readable(path) for path in paths]
+        return frame
 
 
 def as_points(
@@ -71,6 +87,9 @@ def as_points(
     [('kg', 'number'), ('unit', 'constant')]
     """
     given = dict(read or {})
+    for key, number in {"size": _sides, "limit": _limit}.items():
+        if given.get(key) is not None:
+            given[key] = number(given[key])
     points = _opened(data, text, given, progress)
     if text is not None and points.frame is None:
         raise ValueError(f"`text` must be None unless `data` is a table with named columns, got {text!r}")
@@ -79,9 +98,7 @@ def as_points(
         what = "tables" if points.images is None else "images"
         raise ValueError(f"`read` must have keys of {', '.join(allowed)} for {what}, got {odd[0]!r}")
     for column, parameter in (apart or {}).items():
-        if points.frame is None or column not in points.frame:
-            there = "none" if points.frame is None else ", ".join(map(repr, points.frame.columns[:12]))
-            raise ValueError(f"`{parameter}` must name a column, one of {there}, got {column!r}")
+        _check_columns(points.frame, [column], parameter)
     if apart:
         kinds = dict(kinds or {}) | dict.fromkeys(apart, "ignore")
         columns = None if columns is None else [*columns, *(name for name in apart if name not in columns)]
@@ -128,7 +145,7 @@ def _of_path(data: str, text: str | None, read: dict[str, Any], progress: bool) 
     title = path.name or str(path)
     of_array = path.suffix.lower() in (".npy", ".npz")
     if (of_array or not is_table(path)) and "key" not in read and holds_images(data):
-        options = {"split": read.get("split", "train"), "size": _sides(read.get("size"))}
+        options = {"split": read.get("split", "train"), "size": read.get("size")}
         images = load_images(data, **options, progress=progress)
         return replace(_of_images(images, title, read), recipe={"data": data})
     if path.suffix.lower() == ".txt" and text is None and not read and path.is_file():
@@ -154,6 +171,13 @@ def _sides(size: Any) -> Any:
     return int(size) if len(sides) == 1 else (int(sides[0]), int(sides[1]))
 
 
+def _limit(limit: Any) -> int:
+    """A number of images, also as text."""
+    if not (str(limit).isdecimal() and int(limit) >= 2):
+        raise ValueError(f"`read` must have a limit of at least 2 images, got {limit!r}")
+    return int(limit)
+
+
 def _are_numbers(lines: Sequence[str]) -> bool:
     """Whether lines are rows of at least two numbers, and not sentences."""
     rows = [line.replace(",", " ").replace(";", " ").split() for line in lines if line.strip()]
@@ -167,7 +191,9 @@ def _are_texts(data: Any) -> bool:
     """Whether `data` is a list of sentences, and not of files of pictures."""
     if not isinstance(data, list | tuple | np.ndarray) or not len(data) or not isinstance(data[0], str):
         return False
-    return not all(Path(str(item)).suffix.lower() in PICTURES for item in data[:LINES])
+    from neuralbayes.data.pictures import SUFFIXES
+
+    return not all(Path(str(item)).suffix.lower() in SUFFIXES for item in data[:LINES])
 
 
 def _of_frame(frame: pd.DataFrame, title: str, text: str | None) -> Points:
@@ -176,18 +202,25 @@ def _of_frame(frame: pd.DataFrame, title: str, text: str | None) -> Points:
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if text is None:
         return Points("row", title, frame, frame)
-    if text not in frame:
-        raise ValueError(f"`text` must name a column, one of {', '.join(map(repr, frame.columns[:12]))}, got {text!r}")
+    _check_columns(frame, [text], "text")
     column = frame[text]
     texts = [str(cell) for cell in column.astype(object).where(column.notna(), "")]
     return replace(_of_texts(texts, title), frame=frame)
+
+
+def _check_columns(frame: Any, names: Sequence[str], parameter: str) -> None:
+    there = [] if frame is None else list(frame.columns)
+    if not names or not set(names) <= set(there):
+        absent = ", ".join(repr(name) for name in names if name not in there) or "none"
+        shown = ", ".join(map(repr, there[:12])) + ", ..." * (len(there) > 12) or "none"
+        raise ValueError(f"`{parameter}` must name columns of the table, which are {shown}, got {absent}")
 
 
 def _of_texts(texts: list[str], title: str) -> Points:
     empty = sum(not str(one).strip() for one in texts)
     if empty == len(texts):
         raise ValueError(f"`data` must hold texts, got {len(texts):,} empty ones")
-    notes = [f"{empty:,} texts are empty; they are labelled all the same."] if empty else []
+    notes = [f"{empty:,} {'text is' if empty == 1 else 'texts are'} empty, but labelled all the same."] if empty else []
     return Points("text", title, None, texts=[str(one) for one in texts], notes=notes)
 
 
@@ -198,12 +231,11 @@ def _of_numbers(array: Any, title: str) -> Points:
 
 
 def _of_images(images: Images, title: str, read: dict[str, Any]) -> Points:
-    limit = read.get("limit")
-    if limit is not None and not (str(limit).isdecimal() and int(limit) >= 2):
-        raise ValueError(f"`read` must have a limit of at least 2 images, got {limit!r}")
-    if limit is not None and int(limit) < len(images):
-        images = images.take(np.arange(int(limit)))
-    notes = [f"{len(images.skipped):,} files could not be read and were skipped."] if images.skipped else []
+    if (limit := read.get("limit")) is not None and limit < len(images):
+        images = images.take(np.arange(limit))
+    n = len(images.skipped)
+    words = "1 file could not be read and was" if n == 1 else f"{n:,} files could not be read and were"
+    notes = [f"{words} skipped."] if n else []
     return Points("image", title, images, images=images, notes=notes)
 
 
@@ -227,10 +259,7 @@ def _with_columns(points: Points, columns: Sequence[str] | None, kinds: Mapping[
             return replace(points, frame=frame, columns=own)
     kinds = dict(kinds or {})
     if columns is not None:
-        absent = [name for name in columns if name not in frame]
-        if absent or not columns:
-            there = ", ".join(map(repr, frame.columns[:12]))
-            raise ValueError(f"`columns` must name columns, some of {there}, got {', '.join(map(repr, absent))}")
+        _check_columns(frame, columns, "columns")
         if odd := set(kinds) - set(columns):
             raise ValueError(f"`kinds` names {sorted(odd)[0]!r}, which `columns` does not select")
         for column in recognize(frame[list(columns)], kinds):  # what is selected is used, even if it looks like an id

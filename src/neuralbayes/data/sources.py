@@ -14,14 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
-from neuralbayes.data.pictures import (
-    Interpolation,
-    NetworkResizing,
-    PictureError,
-    fit_picture,
-    picture_channels,
-    read_picture,
-)
+from neuralbayes.data.pictures import PictureError, Scaling, fit_picture, picture_channels, read_picture
 
 CHANNELS = (1, 3)  # grey or RGB: identifies the channel axis of an array
 PICTURE_KEYS = ("image", "img", "picture", "pixel_values")  # in items of a data set that are dictionaries
@@ -99,7 +92,7 @@ class FilesSource:
         self,
         paths: Sequence[str | Path],
         shape: tuple[int, int, int],
-        interpolation: Interpolation | NetworkResizing = "area",
+        interpolation: Scaling = "area",
         *,
         images: NDArray[np.uint8] | None = None,
         reduced_from: tuple[int, int] | None = None,
@@ -107,7 +100,7 @@ class FilesSource:
         self.paths = tuple(map(Path, paths))
         self.shape = shape
         self.reduced_from = reduced_from
-        self._interpolation: Interpolation | NetworkResizing = interpolation
+        self._interpolation = interpolation
         self._images = images
 
     def __len__(self) -> int:
@@ -128,10 +121,6 @@ class FilesSource:
             batch[i] = image
         return batch
 
-    def read_at(self, indices: ArrayLike, size: tuple[int, int]) -> NDArray[np.uint8]:
-        """Images at `indices`, decoded from their files at another size (H, W)."""
-        return FilesSource(self.paths, (*size, self.shape[2])).read(indices)
-
     def decode(self, paths: Sequence[Path]) -> Iterator[NDArray[np.uint8] | PictureError]:
         """The image of each file, or why it cannot be read."""
 
@@ -148,13 +137,11 @@ class DatasetSource:
     with one. By default all have the shape of the first array, or the most common one of PIL images, reduced.
     """
 
-    def __init__(
-        self, items: Any, shape: Sequence[int] | None = None, interpolation: Interpolation | NetworkResizing = "area"
-    ) -> None:
+    def __init__(self, items: Any, shape: Sequence[int] | None = None, interpolation: Scaling = "area") -> None:
         if len(items) == 0:
             raise ValueError("`images` must hold at least one image, got an empty data set")
         self.items = items
-        self._interpolation: Interpolation | NetworkResizing = interpolation
+        self._interpolation = interpolation
         self.reduced_from: tuple[int, int] | None = None
         first = _image_in(items[0])
         self.of_pictures = isinstance(first, Image.Image)
@@ -221,9 +208,7 @@ def subset(images: ImageSource, rows: ArrayLike) -> ImageSource:
     return ViewSource(source, check_indices(rows, len(source)), source.shape)
 
 
-def resized(
-    images: ImageSource, shape: tuple[int, int, int], interpolation: Interpolation | NetworkResizing = "area"
-) -> ImageSource:
+def resized(images: ImageSource, shape: tuple[int, int, int], interpolation: Scaling = "area") -> ImageSource:
     """The images cropped and scaled to `shape` (H, W, C); files are decoded again at this size."""
     source: ImageSource = getattr(images, "source", images)  # of labelled images
     if isinstance(source, ViewSource):

@@ -129,9 +129,10 @@ def write_table(path: str | Path, frame: pd.DataFrame) -> None:
     """
     import pandas
 
-    check_writable(path)
-    path = Path(path)
-    suffix = table_suffix(path)
+    path, suffix = Path(path), table_suffix(path)
+    if suffix in ARRAYS:
+        kinds = ", ".join(suffix for suffix in SUFFIXES if suffix not in ARRAYS)
+        raise ValueError(f"`path` must end in one of {kinds}, which have names of columns, got {str(path)!r}")
     indexed = frame.index.nlevels > 1 or frame.index.name is not None or frame.index.dtype.kind not in "iu"
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     with atomic_write(path) as temporary:
@@ -154,13 +155,6 @@ def write_table(path: str | Path, frame: pd.DataFrame) -> None:
                 else:
                     safe = _without_formulas(frame)
                     safe.to_csv(stream, sep=TEXT[suffix], index=False, lineterminator="\n", mode="wb")
-
-
-def check_writable(path: str | Path) -> None:
-    """Raise a ValueError unless :func:`write_table` knows the suffix of `path`."""
-    if table_suffix(path) in ARRAYS:
-        kinds = ", ".join(suffix for suffix in SUFFIXES if suffix not in ARRAYS)
-        raise ValueError(f"`path` must end in one of {kinds}, which have names of columns, got {str(path)!r}")
 
 
 def is_table(path: str | Path) -> bool:
@@ -202,9 +196,6 @@ def _stream(path: Path, kind: str, mode: Literal["rb", "wb"]) -> Any:
 
 def _unpacked(path: Path, budget: Budget) -> bytes:
     kind = path.suffix.lower()
-    if kind not in PACKED:
-        budget.take(path.stat().st_size)
-        return path.read_bytes()
     with named_damage(path, kind), closing(_stream(path, kind, "rb")) as stream:
         return read_within(stream, budget)
 
@@ -262,7 +253,6 @@ def _as_frame(table: Any) -> pd.DataFrame:
             kind = pyarrow.large_string() if field.type == pyarrow.string_view() else pyarrow.large_binary()
             table = table.set_column(i, field.with_type(kind), table.column(i).cast(kind))
     frame: pd.DataFrame = table.to_pandas()
-    frame.attrs |= json.loads((table.schema.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))  # for pyarrow before 20
     return frame.set_axis([str(name) for name in frame.columns], axis=1)
 
 
@@ -271,7 +261,7 @@ def _read_json(path: Path, budget: Budget) -> pd.DataFrame:
     import pandas
     import pyarrow
 
-    from neuralbayes.data.text_tables import as_series
+    from neuralbayes.data.cell_types import as_series
 
     tables: list[Any] = []
     names: dict[str, None] = {}
@@ -367,7 +357,7 @@ def _sheet_column(values: Sequence[Any]) -> pd.Series[Any]:
     import pandas
     import pyarrow
 
-    from neuralbayes.data.text_tables import MISSING, as_series, typed
+    from neuralbayes.data.cell_types import MISSING, as_series, typed
 
     values = [None if isinstance(value, str) and value.strip() in MISSING else value for value in values]
     kinds = {type(value) for value in values if value is not None}

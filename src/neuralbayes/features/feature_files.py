@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +13,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
-from neuralbayes.data.columns import CLASS, FEATURE, INDEX, LABEL, PATH, marked
+from neuralbayes.data.columns import CLASS, FEATURE, INDEX, LABEL, PATH
 from neuralbayes.data.images import ImageSource, as_source
 from neuralbayes.data.pictures import path_cell
 from neuralbayes.data.progress import late_bar
@@ -80,7 +79,7 @@ def write_features(
     columns |= {} if labels is None else {LABEL: labels}
     if labels is not None and class_names is not None:
         columns[CLASS] = pa.array([path_cell(class_names[k]) for k in labels], pa.string())
-    beside = pa.table(columns).replace_schema_metadata({"PANDAS_ATTRS": json.dumps(marked({}, "embed", columns))})
+    beside = pa.table(columns)
     n_features = 0
     writer: Any = None
     with atomic_write(path) as temporary, ExitStack() as stack:

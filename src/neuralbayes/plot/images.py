@@ -156,11 +156,11 @@ class FiltersDisplay(Display):
         return self
 
 
-def tile_wall(tiles: NDArray[Any], columns: int, fill: ArrayLike = PALE_BLUE, gap: int = 1) -> NDArray[np.float64]:
+def tile_wall(tiles: NDArray[Any], columns: int, fill: ArrayLike = PALE_BLUE, gap: int = 1) -> NDArray[Any]:
     """Arrange tiles (n, h, w, C) in a grid: (H, W, C), with gaps in the colour `fill`."""
     n, height, width, channels = tiles.shape
     rows = math.ceil(n / columns)
-    wall = np.full((rows * (height + gap) - gap, columns * (width + gap) - gap, channels), fill)
+    wall = np.full((rows * (height + gap) - gap, columns * (width + gap) - gap, channels), fill, tiles.dtype)
     for i, tile in enumerate(tiles):
         top, left = i // columns * (height + gap), i % columns * (width + gap)
         wall[top : top + height, left : left + width] = tile

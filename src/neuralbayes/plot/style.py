@@ -130,10 +130,10 @@ class Display:
     ax_: Axes
     figure_: Figure
 
-    def _begin(self, ax: Axes | None, width: float = 7.2, height: float = 5.4) -> Axes:
-        """The axes to draw into: `ax`, or those of a new figure outside pyplot, of a size in inches."""
+    def _begin(self, ax: Axes | None, height: float = 5.4) -> Axes:
+        """The axes to draw into: `ax`, or those of a new figure outside pyplot, of a height in inches."""
         if ax is None:
-            self.figure_, self.ax_ = new_picture(width, height)
+            self.figure_, self.ax_ = new_picture(height=height)
         else:
             self.ax_, self.figure_ = ax, ax.figure.figure
         return self.ax_

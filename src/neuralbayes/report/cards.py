@@ -13,20 +13,13 @@ from neuralbayes.report.template import asset, render
 if TYPE_CHECKING:
     from neuralbayes.explain.description import ClusterDescription
 
-N_TYPICAL, N_POINTS = 3, 4
-"""Number of typical members and of differences on a card."""
+N_TYPICAL, N_POINTS = 3, 4  # number of typical members and of differences on a card
+COMMON = 0.05  # minimum share of the members that have a phrase on a card
+MANY = 12  # with more clusters, the page shows a table, and a card on demand
+CARD_PICTURES = 1_200_000  # maximum size in bytes of all pictures on cards
 
-COMMON = 0.05
-"""Minimum share of the members that have a phrase on a card."""
-
-MANY = 12
-"""With more clusters, the page shows a table, and a card on demand."""
-
-CARD_PICTURES = 1_200_000
-"""Maximum size in bytes of all pictures on cards."""
-
+# Number of clusters with a colour of the style sheet, and degrees between the hues of the others.
 COLORS, GOLDEN = 7, 137.508
-"""Number of clusters with a colour of the style sheet, and degrees between the hues of the others."""
 
 VERDICTS = {
     "disjoint": "Certified disjoint",
@@ -34,7 +27,7 @@ VERDICTS = {
     "segments": "Segments of a continuum",
     "none": "No repeatable division",
 }
-UNTESTED = "Clusters; gaps were not tested"
+UNTESTED, ASKED = "Clusters; gaps were not tested", "One cluster"
 
 
 @dataclass(frozen=True)
@@ -127,11 +120,12 @@ def cards_html(result: Clustering) -> str:
 
 def said(result: Clustering) -> dict[str, Any]:
     """What page and notebook say of the whole."""
+    asked = _asked_for_one(result)
     return {
         "noun": result.points.noun,
         "sentence": result.sentence,
-        "verdict": UNTESTED if _untested(result) else VERDICTS[result.verdict],
-        "kind": result.verdict,
+        "verdict": ASKED if asked else UNTESTED if _untested(result) else VERDICTS[result.verdict],
+        "kind": "one" if asked else result.verdict,
         "stability": result.stability,
         "named_by": getattr(result, "named_by", None),
         "title": title_of(result),
@@ -149,8 +143,14 @@ def title_of(result: Clustering) -> str:
     'customers.csv: 3 segments'
     """
     n, thing = len(result.clusters), "segment" if result.verdict == "segments" and not _untested(result) else "cluster"
-    found = "no clusters" if result.verdict == "none" else f"{n:,} {thing}{'' if n == 1 else 's'}"
+    none = result.verdict == "none" and not _asked_for_one(result)
+    found = "no clusters" if none else f"{n:,} {thing}{'' if n == 1 else 's'}"
     return f"{result.points.title}: {found}"
+
+
+def _asked_for_one(result: Clustering) -> bool:
+    """Whether no division was tried."""
+    return bool(result.verdict == "none" and result.settings.n_clusters == 1)
 
 
 def _untested(result: Clustering) -> bool:

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-MAX_LEAVES = 30
-"""Maximum number of leaves of a hierarchy; what merges below is one leaf."""
-
+MAX_LEAVES = 30  # maximum number of leaves of a hierarchy; what merges below is one leaf
 LEAF, DEPTH = 22, 260  # pixels: height of a leaf, width of the tree
 
 
@@ -79,19 +77,17 @@ def hierarchy_chart(result: Any) -> Tree | None:
 
 
 def line_chart(
-    title: str,
-    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-    bounds: Mapping[str, float] | None = None,
+    title: str, curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], bounds: Mapping[str, float] | None = None
 ) -> Lines | None:
     """Curves of x and y by name, with a dotted line at the bound of each; None without points."""
     from matplotlib.ticker import MaxNLocator
 
-    kept = {name: (x, y) for name, (x, y) in curves.items() if len(x) > 1 and np.isfinite(y).all()}
-    if not kept:
+    drawn = {name: (x, y) for name, (x, y) in curves.items() if len(x) > 1 and np.isfinite(y).all()}
+    if not drawn:
         return None
-    known = [bounds[name] for name in kept if bounds and name in bounds]
-    every_x = np.concatenate([np.asarray(x, float) for x, _ in kept.values()])
-    every_y = np.concatenate([np.asarray(y, float) for _, y in kept.values()] + [np.asarray(known, float)])
+    known = [bounds[name] for name in drawn if bounds and name in bounds]
+    every_x = np.concatenate([np.asarray(x, float) for x, _ in drawn.values()])
+    every_y = np.concatenate([np.asarray(y, float) for _, y in drawn.values()] + [np.asarray(known, float)])
     ticks = MaxNLocator(4)
     first, last = float(every_x.min()), float(every_x.max())
     y_ticks = ticks.tick_values(float(every_y.min()), float(every_y.max()))
@@ -103,15 +99,15 @@ def line_chart(
     def down(value: float) -> float:
         return 212.0 - 200.0 * (value - low) / ((high - low) or 1.0)
 
-    text = "; ".join(f"{name} from {y[0]:.3g} to {y[-1]:.3g}" for name, (_, y) in kept.items())
+    text = "; ".join(f"{name} from {y[0]:.3g} to {y[-1]:.3g}" for name, (_, y) in drawn.items())
     return Lines(
         title,
         f"{title}: {text}.",
         [
             (name, " ".join(f"{across(a):.1f},{down(b):.1f}" for a, b in zip(x, y, strict=True)))
-            for name, (x, y) in kept.items()
+            for name, (x, y) in drawn.items()
         ],
         [(across(value), f"{value:,g}") for value in ticks.tick_values(first, last) if first <= value <= last],
         [(down(value), f"{value:,g}") for value in y_ticks],
-        [(i, down(bounds[name])) for i, name in enumerate(kept) if bounds and name in bounds],
+        [(i, down(bounds[name])) for i, name in enumerate(drawn) if bounds and name in bounds],
     )

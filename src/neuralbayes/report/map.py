@@ -10,12 +10,8 @@ from numpy.typing import NDArray
 
 from neuralbayes.report.members import Clustering
 
-MAX_DRAWN, MAX_TSNE = 4_000, 1_500
-"""Maximum number of points, by PCA and by t-SNE, which then takes seconds."""
-
-ENOUGH = 0.6
-"""Share of the variance that two principal components must have; otherwise the map is made by t-SNE."""
-
+MAX_DRAWN, MAX_TSNE = 4_000, 1_500  # maximum number of points, by PCA and by t-SNE, which then takes seconds
+ENOUGH = 0.6  # share of the variance that two principal components must have; otherwise the map is made by t-SNE
 COMPONENTS, ITERATIONS = 30, 500  # principal components passed to t-SNE
 
 

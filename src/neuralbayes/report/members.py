@@ -12,28 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neuralbayes.data.sources import FilesSource, resized
 from neuralbayes.explain.conditions import short_number
+from neuralbayes.plot.images import tile_wall
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Clustering = Any
-"""A `neuralbayes.Clustering`, which uses this module and is therefore not imported."""
-
-MOST_COLUMNS = 12
-"""Maximum number of columns of the rows on the map, to find and to show."""
-
-CARD_COLUMNS = 4
-"""Number of columns of the typical rows on a card."""
-
+Clustering = Any  # a `neuralbayes.Clustering`, which uses this module and is therefore not imported
+MOST_COLUMNS = 12  # maximum number of columns of the rows on the map, to find and to show
+CARD_COLUMNS = 4  # number of columns of the typical rows on a card
 MISSING = "-"
-
-LETTERS, CELL_LETTERS = 200, 48
-"""Maximum lengths of a text and of a cell."""
-
-TINY = 40
-"""Images whose sides are shorter are enlarged without smoothing."""
-
+LETTERS, CELL_LETTERS = 200, 48  # maximum lengths of a text and of a cell
+TINY = 40  # images whose sides are shorter are enlarged without smoothing
 READ = 64  # images in memory at a time, which may be large
 SINGLE = ((192, 80), (128, 80), (96, 75), (64, 65), (48, 55))  # longer side and quality of separate thumbnails
 SHEET = ((48, 80), (32, 70), (24, 50), (16, 30))  # and of those in a sheet
@@ -153,14 +144,11 @@ class Members:
         """Images in colour whose longer side is at most `longest`, read in blocks; a few from their files again."""
         height, width = self.images.shape[:2]
         scale = longest / max(height, width)
-        sharper = scale > 1 and len(rows) <= READ and not self.tiny and hasattr(self.images, "read_at")
-        found = []
-        for start in range(0, len(rows), READ):
-            some = np.asarray(rows[start : start + READ], dtype=np.int64)
-            size = round(scale * height), round(scale * width)
-            block = self.images.read_at(some, size) if sharper else self.images.read(some)
-            found += [shrunk(one, longest) for one in block]
-        return found
+        sharper = scale > 1 and len(rows) <= READ and not self.tiny and isinstance(self.images, FilesSource)
+        shape = round(scale * height), round(scale * width), self.images.shape[2]
+        images = resized(self.images, shape) if sharper else self.images
+        blocks = (images.read(np.asarray(rows[start : start + READ])) for start in range(0, len(rows), READ))
+        return [shrunk(one, longest) for block in blocks for one in block]
 
 
 def shortened(text: str, letters: int) -> str:
@@ -256,11 +244,7 @@ def _sheet(pictures: Sequence[NDArray[np.uint8]], quality: int) -> tuple[bytes, 
     height, width = pictures[0].shape[:2]
     cell = BLOCK * math.ceil(max(height, width) / BLOCK)
     columns = math.ceil(math.sqrt(len(pictures)))  # WebP limits each side to 16,383 pixels
-    wall = np.zeros((math.ceil(len(pictures) / columns) * cell, columns * cell, 3), np.uint8)
-    for i, picture in enumerate(pictures):
-        top, left = cell * (i // columns), cell * (i % columns)
-        # Repeat the edges up to the end of the cell, so that neighbours do not bleed in.
-        padded = np.pad(picture, ((0, cell - height), (0, cell - width), (0, 0)), mode="edge")
-        wall[top : top + cell, left : left + cell] = padded
-    content = webp(wall, quality=quality)
+    # Repeat the edges up to the end of the cell, so that neighbours do not bleed in.
+    cells = np.pad(np.stack(pictures), ((0, 0), (0, cell - height), (0, cell - width), (0, 0)), mode="edge")
+    content = webp(tile_wall(cells, columns, 0, 0), quality=quality)
     return content, Sheet(data_url(content, "image/webp"), columns, cell, width, height)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,48 +18,18 @@ from neuralbayes.report.members import Clustering, Members
 from neuralbayes.report.template import asset, packed, policy, render, safe_json
 from neuralbayes.system.files import atomic_write
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-GENERATOR = b'name="generator" content="neuralbayes'
-"""Identifies a page of this library, near its beginning."""
-
-SHEET_BYTES = 2_000_000
-"""Maximum size in bytes of the thumbnails on the map, which keeps the page below 5 MB."""
-
+SHEET_BYTES = 2_000_000  # of the thumbnails on the map, at most, which keeps the page below 5 MB
 PACKAGES = ("neuralbayes", "torch", "scikit-learn", "numpy")
 
 
-def write_page(
-    result: Clustering,
-    path: str | Path,
-    *,
-    title: str | None = None,
-    compare: pd.DataFrame | None = None,
-    others: Mapping[int, Clustering] | None = None,
-) -> Path:
-    """Write the page of a clustering.
-
-    Parameters
-    ----------
-    result : Clustering
-    path : str or Path
-        File to write.
-    title : str, optional
-        By default the name of the data and the number of clusters.
-    compare : DataFrame, optional
-        How the picture changes with the number of clusters, from `result.compare`: its index is the number of clusters,
-        and its columns are "stability", "smallest" and "largest".
-    others : mapping of int to Clustering, optional
-        The same data at other numbers of clusters, which the page can show in place of `result`.
-    """
+def write_page(result: Clustering, path: str | Path, *, others: Mapping[int, Clustering] | None = None) -> Path:
+    """Write the page of a clustering, which can show the same data at `others`, by their numbers of clusters."""
     members = Members(result)
     cards = make_cards(result, members)
     places = find_places(result, [one.row for card in cards for one in card.typical])
     sheet = members.sheet(places.rows.tolist(), SHEET_BYTES)
     k = len(result.clusters)
     others = {n: other for n, other in (others or {}).items() if n != k}
-    words = said(result) | ({} if title is None else {"title": title})
     divisions = [_division(result, cards, places)]
     tables = []
     for n, other in sorted(others.items()):
@@ -87,7 +57,7 @@ def write_page(
         cards=cards,
         many=len(cards) > MANY,
         tables=tables,
-        picks=_picks(result, compare, others),
+        picks=_picks(result, others),
         hierarchy=hierarchy_chart(result),
         caption=places.caption,
         sheet=sheet,
@@ -97,14 +67,8 @@ def write_page(
         columns=result.points.columns or [],
         notes=list(result.notes),
         made=_made(result),
-        **words,
+        **said(result),
     )
-
-
-def is_page(path: Path) -> bool:
-    """Whether this library wrote the file, which may then be overwritten."""
-    with open(path, "rb") as file:
-        return GENERATOR in file.read(4096)
 
 
 def write_html(path: str | Path, template: str, payload: Any = None, **values: Any) -> Path:
@@ -139,13 +103,11 @@ def _division(result: Clustering, cards: Sequence[Card], places: Places) -> dict
     }
 
 
-def _picks(result: Clustering, compare: pd.DataFrame | None, others: Mapping[int, Clustering]) -> list[dict[str, Any]]:
+def _picks(result: Clustering, others: Mapping[int, Clustering]) -> list[dict[str, Any]]:
     """The chart of stability by the number of clusters, each with its place among the divisions, if it has one."""
     found = getattr(result.model, "selection_", None) or {}
     chosen_from = zip(found.get("n_clusters", ()), found.get("agreement", ()), strict=False)
     stability: dict[int, float | None] = {int(k): value for k, value in chosen_from}
-    if compare is not None:
-        stability |= dict(zip(map(int, compare.index), compare["stability"], strict=True))
     stability |= {k: other.stability for k, other in others.items()} | {len(result.clusters): result.stability}
     places = {len(result.clusters): 0} | {k: 1 + i for i, k in enumerate(sorted(others))}
     picks = []

@@ -16,6 +16,7 @@ from neuralbayes.bayes import posterior
 from neuralbayes.data.images import as_source
 from neuralbayes.features.encoder import STATES, ImageEncoder, is_dead, state_use
 from neuralbayes.networks.hidden import HiddenStates
+from neuralbayes.plot.images import tile_wall
 from neuralbayes.report.charts import line_chart
 from neuralbayes.report.members import data_url, shrunk, webp
 from neuralbayes.report.page import write_html
@@ -23,14 +24,9 @@ from neuralbayes.report.template import percent
 from neuralbayes.system.files import read_json
 from neuralbayes.training.run_folder import read_metrics
 
-MAX_IMAGES = 2_000
-"""Maximum number of images, drawn at random, that states are shown on."""
-
-N_STATES, N_IMAGES = 24, 6
-"""Number of states of a layer that are shown, the most informative, and of images of each."""
-
+MAX_IMAGES = 2_000  # maximum number of images, drawn at random, that states are shown on
+N_STATES, N_IMAGES = 24, 6  # number of states of a layer that are shown, the most informative, and of images of each
 SIDE, BLOCK, GAP = 48, 250, 2  # pixels of an image; images in a forward pass; pixels between pictures
-
 RESULTS = ("images", "steps", "stop_reason", "seconds", "images_per_second", "peak_memory_mb")
 
 
@@ -157,12 +153,7 @@ def _filters(encoder: ImageEncoder) -> str:
     spread = np.maximum(filters.max(axis=(1, 2, 3), keepdims=True) - low, 1e-12)
     small = (255.0 * (filters - low) / spread).round().astype(np.uint8)
     columns = min(8 if len(small) <= 32 else 16, len(small))
-    size = small.shape[1] + GAP
-    wall = np.full((math.ceil(len(small) / columns) * size, columns * size, 3), 128, np.uint8)
-    for i, one in enumerate(small):
-        top, left = size * (i // columns), size * (i % columns)
-        wall[top : top + one.shape[0], left : left + one.shape[1]] = one
-    return data_url(webp(wall, lossless=True), "image/webp")
+    return data_url(webp(tile_wall(small, columns, 128, GAP), lossless=True), "image/webp")
 
 
 def _facts(config: Mapping[str, Any], result: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from neuralbayes.explain.conditions import as_percent
 
 ASSETS = Path(__file__).parent / "assets"
+# Format characters of ordinary writing and of emoji; all others, such as those that change direction, are shown.
 JOINERS = "\u200c\u200d\u00ad"
-"""Format characters of ordinary writing and of emoji; all others, such as those that change direction, are shown."""
 
 
 def visible(text: str) -> str:
