@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from neuralbayes.bayes import weighted_sum
-from neuralbayes.system.autocast import widened, within_autocast, without_autocast
+from neuralbayes.system.devices import widened, within_autocast, without_autocast
 
 CPU = torch.device("cpu")
 

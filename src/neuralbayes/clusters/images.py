@@ -49,8 +49,7 @@ from neuralbayes.clusters.training import (
 from neuralbayes.neighbors import nearest_neighbors
 from neuralbayes.networks.states import MergedStates, StateNetwork
 from neuralbayes.objectives import Objective
-from neuralbayes.system.autocast import InBfloat16, bfloat16_is_faster
-from neuralbayes.system.devices import device_of, torch_device, working_copy
+from neuralbayes.system.devices import InBfloat16, bfloat16_is_faster, device_of, torch_device, working_copy
 from neuralbayes.training.inference import in_blocks
 from neuralbayes.training.progress import progress
 

@@ -25,7 +25,6 @@ from neuralbayes.data.pictures import (
     picture_header,
     readable,
 )
-from neuralbayes.data.progress import watched
 from neuralbayes.data.sources import (
     ArraySource,
     DatasetSource,
@@ -39,6 +38,7 @@ from neuralbayes.data.sources import (
     subset,
 )
 from neuralbayes.system.limits import free_memory
+from neuralbayes.training.progress import watched
 
 __all__ = ["ImageSource", "Images", "as_source", "holds_images", "images_given", "load_images"]
 

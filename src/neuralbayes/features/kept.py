@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.data.progress import late_bar
+from neuralbayes.training.progress import late_bar
 
 if TYPE_CHECKING:
     from neuralbayes.data.sources import ImageSource

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from neuralbayes.bayes import mutual_information, posterior, prior
 from neuralbayes.data.images import as_source
 from neuralbayes.data.normalize import Normalization, Per
-from neuralbayes.distributed import default_fabric, rank_zero_result
+from neuralbayes.distributed import default_fabric, noise_of_rank, rank_zero_result, seeded_globally
 from neuralbayes.features.encoder import STATES, WIDTHS, ImageEncoder, is_dead, state_use
 from neuralbayes.gradients.exact import Marginal, backward
 from neuralbayes.networks.hidden import HiddenStates
@@ -30,7 +30,6 @@ from neuralbayes.system.files import write_json
 from neuralbayes.training.batches import batches_for, check_integer
 from neuralbayes.training.callbacks import Callback, StopOnNaN, TrainingState, WarnOnCollapse
 from neuralbayes.training.loop import cosine, train
-from neuralbayes.training.rng import noise_of_rank, seeded_globally
 from neuralbayes.training.run_folder import open_run
 
 if TYPE_CHECKING:

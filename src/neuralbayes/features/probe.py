@@ -24,12 +24,12 @@ from sklearn.preprocessing import StandardScaler
 
 from neuralbayes.data.images import Images, ImageSource, as_source, load_images
 from neuralbayes.data.named import Split
-from neuralbayes.data.progress import late_bar
 from neuralbayes.data.sources import ArraySource, subset
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.features.kept import kept_features
 from neuralbayes.features.networks import Network, digest_of
 from neuralbayes.training.inference import in_blocks
+from neuralbayes.training.progress import late_bar
 
 Head = Literal["mlp", "linear", "knn"]
 HEADS = ("mlp", "linear", "knn")

@@ -16,14 +16,13 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.data import Dataset
 
-from neuralbayes.distributed import default_fabric, n_processes, rank_zero_result
+from neuralbayes.distributed import default_fabric, n_processes, noise_of_rank, rank_zero_result
 from neuralbayes.gradients.exact import Marginal, backward
 from neuralbayes.objectives.base import Objective, WeightedSum, described
 from neuralbayes.objectives.smoothness import Smoothness
 from neuralbayes.training.batches import batches_for
 from neuralbayes.training.callbacks import Callback, StopOnNaN, TrainingState
 from neuralbayes.training.loop import Schedule, train
-from neuralbayes.training.rng import noise_of_rank
 from neuralbayes.training.run_folder import open_run
 
 if TYPE_CHECKING:
