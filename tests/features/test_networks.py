@@ -34,26 +34,13 @@ def small_network() -> nn.Module:
 def fake_timm(monkeypatch: pytest.MonkeyPatch) -> nn.Module:
     """A module with the interface of timm, without weights."""
     network = small_network()
-    config = {
-        "input_size": (3, 8, 12),
-        "crop_pct": 0.8,
-        "mean": (0.5, 0.4, 0.3),
-        "std": (0.2, 0.25, 0.5),
-        "interpolation": "bicubic",
-        "crop_mode": "center",
-    }
+    config = {"input_size": (3, 8, 12), "crop_pct": 0.8, "mean": (0.5, 0.4, 0.3), "std": (0.2, 0.25, 0.5)}
+    config |= {"interpolation": "bicubic", "crop_mode": "center"}
     timm = ModuleType("timm")
     timm.create_model = lambda name, pretrained, num_classes: network  # type: ignore[attr-defined]
     timm.data = SimpleNamespace(resolve_model_data_config=lambda network: config)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "timm", timm)
     return network
-
-
-def test_preprocessing_normalises_colours() -> None:
-    pictures = np.full((1, 2, 4, 3), 255, np.uint8)
-    x = Preprocessing((2, 4), NetworkResizing((4, 6)), (0.5, 0.25, 0.0), (0.5, 0.75, 1.0))(pictures)
-    assert x.shape == (1, 3, 2, 4)
-    torch.testing.assert_close(x, torch.ones(1, 3, 2, 4))
 
 
 def test_timm_gets_its_own_preprocessing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,19 +118,12 @@ def test_each_item_is_computed_once_wherever_it_stands(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.parts"))
 
 
-def test_another_network_begins_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("identity", "cut"), [("two", None), ("one", -3)], ids=["another network", "damaged"])
+def test_a_file_that_cannot_be_used_is_computed_again(tmp_path: Path, identity: str, cut: int | None) -> None:
     path = tmp_path / "features.safetensors"
     Counting().features(["a", "b"], path)
-    other = Counting("two")
-    other.features(["a"], path)
-    assert other.asked == ["a"]
-
-
-def test_damaged_file_is_computed_again(tmp_path: Path) -> None:
-    path = tmp_path / "features.safetensors"
-    Counting().features(["a", "b"], path)
-    path.write_bytes(path.read_bytes()[:-3])
-    again = Counting()
+    path.write_bytes(path.read_bytes()[:cut])
+    again = Counting(identity)
     assert again.features(["b"], path).shape == (1, 2)
     assert again.asked == ["b"]
 

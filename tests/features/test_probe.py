@@ -40,16 +40,12 @@ def encoder() -> ImageEncoder:
 
 
 @pytest.mark.parametrize("head", ["mlp", "linear", "knn"])
-def test_classes_that_are_apart_are_told_apart(head: str) -> None:
+def test_classes_that_are_apart_are_told_apart_and_noise_gives_chance(head: str) -> None:
     result = nb.probe(None, *rows(300), test=rows(200, seed=1), head=head)
     assert result.mean > 0.97
     assert result.head == head
     assert len(result.accuracies) == (3 if head == "mlp" else 1)
     assert (result.n_features, result.n_train, result.n_test) == (5, 300, 200)
-
-
-@pytest.mark.parametrize("head", ["mlp", "linear", "knn"])
-def test_features_without_information_give_chance(head: str) -> None:
     noise, y = np.random.default_rng(1).normal(size=(1000, 5)), rows(500)[1]
     assert abs(nb.probe(None, noise[:500], y, test=(noise[500:], y), head=head, seeds=1).mean - 1 / 4) < 0.08
 
@@ -119,12 +115,6 @@ def test_pixels_of_every_kind_of_images_give_the_same(tmp_path: Path) -> None:
         Image.fromarray(image[..., 0]).save(folder / f"{i}.png")
     assert nb.probe(None, tmp_path, **QUICK).confusion == expected.confusion
     assert nb.probe(None, str(tmp_path), **QUICK).confusion == expected.confusion
-
-
-def test_an_estimator_of_images_gives_the_features() -> None:
-    x, y = images()
-    encoder = nb.MIMEncoder(encoder="tiny", max_epochs=1, random_state=0).fit(x)
-    assert nb.probe(encoder, x, y, **QUICK).n_features == encoder.transform(x).shape[1]
 
 
 def test_a_named_set_has_its_own_test_part() -> None:

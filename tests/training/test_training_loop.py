@@ -125,15 +125,6 @@ def test_a_killed_run_ends_like_an_unbroken_one(tmp_path, unbroken, kills):
     assert (tmp_path / "metrics.jsonl").read_text() == unbroken.lines
 
 
-def test_a_finished_run_is_not_trained_again(tmp_path, unbroken):
-    Experiment(tmp_path).train()
-    again = Experiment(tmp_path)
-    state = again.train(callbacks=[KillAt(*range(100))])
-    assert state.step == 20
-    assert_same_end(again, unbroken)
-    assert (tmp_path / "metrics.jsonl").read_text() == unbroken.lines
-
-
 def test_a_finished_run_can_be_made_longer(tmp_path):
     Experiment(tmp_path).train(max_epochs=2)
     state = Experiment(tmp_path).train(max_epochs=3)
