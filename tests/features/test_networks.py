@@ -16,8 +16,8 @@ from neuralbayes.data.pictures import NetworkResizing
 from neuralbayes.data.sources import ArraySource, subset
 from neuralbayes.features.cache import BLOCK, cached_features
 from neuralbayes.features.networks import (
+    FeatureNetwork,
     Kind,
-    Network,
     Preprocessing,
     better_network,
     default_network,
@@ -87,7 +87,7 @@ def test_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("result", [np.ones(3), np.ones((2, 4)), np.full((3, 4), np.nan), np.ones((3, 0))])
 def test_features_are_checked(result: np.ndarray) -> None:
-    network = Network("mine.py:f", "texts", "id", lambda texts: result)
+    network = FeatureNetwork("mine.py:f", "texts", "id", lambda texts: result)
     with pytest.raises(ValueError, match=r"mine\.py:f must give"):
         network(["a", "b", "c"])
 
@@ -97,7 +97,7 @@ class Counting:
 
     def __init__(self, identity: str = "one") -> None:
         self.asked: list[str] = []
-        self.network = Network("mine.py:f", "texts", identity, self)
+        self.network = FeatureNetwork("mine.py:f", "texts", identity, self)
 
     def __call__(self, texts: list[str]) -> np.ndarray:
         self.asked += texts
@@ -131,7 +131,7 @@ def test_a_file_that_cannot_be_used_is_computed_again(tmp_path: Path, identity: 
 def test_interrupted_computation_goes_on(tmp_path: Path) -> None:
     texts, path = [*(f"text {i}" for i in range(BLOCK)), "e", "f"], tmp_path / "features.safetensors"
     broken = Counting()
-    network = Network("mine.py:f", "texts", "one", lambda batch: broken(batch) if "e" not in batch else 1 / 0)
+    network = FeatureNetwork("mine.py:f", "texts", "one", lambda batch: broken(batch) if "e" not in batch else 1 / 0)
     with pytest.raises(ZeroDivisionError):
         cached_features(network, texts, path)
     whole = Counting()

@@ -180,10 +180,7 @@ def _ward_start(
 
 
 def _constrained(points: Points, labels: Labels, n_clusters: int, hints: Hints) -> Labels:
-    """Continue k-means from `labels` under the hints, or from the means of known classes if that ends better.
-
-    Points without hints may go to any cluster, and clusters without a known class may hold any points.
-    """
+    """Continue k-means from `labels` under the hints, or from the means of known classes if that ends better."""
     if not hints.constrain:
         return labels
     weight = np.ones(len(points)) if hints.weight is None else hints.weight

@@ -174,9 +174,9 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
     def _keep_typical(self, samples: Samples) -> None:
         """Keep the most typical rows of each cluster, padded with -1, from at most `TYPICAL_OF` rows."""
-        from neuralbayes.explain.prototypes import rank_members, some
+        from neuralbayes.explain.prototypes import at_most, rank_members
 
-        rows = some(np.arange(len(self.labels_)), TYPICAL_OF, np.random.default_rng(0))
+        rows = at_most(np.arange(len(self.labels_)), TYPICAL_OF, np.random.default_rng(0))
         points = self._points(read(samples, rows))
         self.prototypes_ = np.full((self.n_clusters_, N_TYPICAL), -1, np.int64)
         for k, ranked in enumerate(rank_members(points, self.labels_[rows], self.n_clusters_)):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from neuralbayes.explain.claims import Claim, half_of_each
 from neuralbayes.explain.names import numbered
-from neuralbayes.explain.prototypes import some
+from neuralbayes.explain.prototypes import at_most
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -99,7 +99,7 @@ def key_phrases(
     from scipy.sparse import csr_array
 
     rng = np.random.default_rng(0)
-    rows = some(np.arange(len(texts)), MAX_TEXTS, rng)
+    rows = at_most(np.arange(len(texts)), MAX_TEXTS, rng)
     own = np.where(labels[rows] < 0, n_clusters, labels[rows])
     counts, numbers = _counts([texts[i] for i in rows])
     chooses = half_of_each(own, rng)

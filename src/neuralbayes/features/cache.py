@@ -14,7 +14,7 @@ from neuralbayes.training.progress import late_bar
 
 if TYPE_CHECKING:
     from neuralbayes.data.sources import ImageSource
-    from neuralbayes.features.networks import Network
+    from neuralbayes.features.networks import FeatureNetwork
 
 BLOCK = 256
 """Pictures or texts per computation."""
@@ -23,7 +23,7 @@ Digests = NDArray[np.uint8]
 
 
 def cached_features(
-    network: Network, items: Sequence[str] | ImageSource, path: Path | None = None, *, verbose: bool = False
+    network: FeatureNetwork, items: Sequence[str] | ImageSource, path: Path | None = None, *, verbose: bool = False
 ) -> NDArray[np.float32]:
     """The features of all items, from the file `path` or computed and added to it.
 
@@ -65,7 +65,7 @@ def cached_features(
 
 
 def _readable(
-    items: Sequence[str] | ImageSource, network: Network
+    items: Sequence[str] | ImageSource, network: FeatureNetwork
 ) -> tuple[Digests, Callable[[NDArray[np.int64]], Any]]:
     """A digest of the content of each item, (n, 16), and a function that reads items as input of the network."""
     if not hasattr(items, "read"):

