@@ -11,13 +11,7 @@ from scipy.cluster import hierarchy as scipy_hierarchy
 from scipy.special import entr
 
 import neuralbayes as nb
-from neuralbayes.clusters.merging import (
-    check_linkage,
-    cut,
-    merge_states,
-    neighbor_joint,
-    separation,
-)
+from neuralbayes.clusters.merging import check_linkage, cut, merge_states, neighbor_joint, separation
 
 merge_versions = partial(merge_states, by_information=True)
 

@@ -45,6 +45,7 @@ def test_attributes_of_images_are_consistent(digits, clusterer):
     assert clusterer.image_shape_ == [8, 8, 1]
     assert clusterer.n_features_in_ == clusterer.n_dimensions_ == 64
     assert clusterer.n_iter_ == 2 * clusterer.n_iter_start_ == 400
+    assert clusterer.describe()["size"].sum() == len(digits.images)
     states, clusters = clusterer.loss_curve_[:10], clusterer.loss_curve_[10:]
     assert states[-1] < max(states)
     assert clusters[-1] < clusters[0]
@@ -114,6 +115,8 @@ def test_bad_images_and_settings_are_named(digits, clusterer):
     ):
         with pytest.raises(ValueError, match=message):
             nb.InformationClusterer(**settings).fit(data)
+    with pytest.raises(ValueError, match="`X` must be None"):
+        clusterer.describe(images)
     with pytest.raises(ValueError, match="X must be images, as in fit, got rows"):
         clusterer.predict(np.zeros((3, 64)))
     with pytest.raises(ValueError, match=r"X must be images of shape \(8, 8, 1\), as in fit, got \(9, 9, 1\)"):
