@@ -57,7 +57,7 @@ def test_empty_links_are_none_and_a_row_may_be_linked_to_itself():
 def test_more_classes_than_clusters_are_refused():
     hints = hints_of(3, known=[0, 4, -1])
     assert least_number(hints, None) == least_number(hints, 5) == 5
-    with pytest.raises(ValueError, match=r"`known` must .* n_clusters - 1 = 2, got 4; .* 5"):
+    with pytest.raises(ValueError, match="`known`"):
         least_number(hints, 3)
     assert least_number(Hints(), 3) == 1
 

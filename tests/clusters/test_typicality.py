@@ -81,7 +81,7 @@ def test_n_rows_allow_a_level_of_one_in_n_plus_1_and_smaller_ones_are_refused():
         assert_allclose(one.p_values(far), 1 / 179)
     fitted.check_level(0.01)
     fitted.check_level(1 / 179)
-    with pytest.raises(ValueError, match=r"`reject` must be at least 0.0056"):
+    with pytest.raises(ValueError, match="`reject`"):
         fitted.check_level(0.0055)
     fitted.check_level(0.0056)  # the level that the message names
     for level in (0.0, -0.1, 1.0, np.nan, True, "0.1"):

@@ -60,6 +60,6 @@ def test_classes_have_names_beside_their_numbers(encoder, tmp_path):
 
 def test_an_array_alone_has_no_file_beside_it_and_other_formats_are_refused(encoder, tmp_path):
     write_features(encoder, ArraySource(images(3)), tmp_path / "f.npy")
-    with pytest.raises(ValueError, match="`path` must end in"):
+    with pytest.raises(ValueError, match="`path`"):
         write_features(encoder, ArraySource(images(3)), tmp_path / "f.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["f.npy"]

@@ -73,13 +73,13 @@ def test_data_in_any_form_gives_the_same_weights(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "settings", "words"),
     [
-        ((nb.MIM(), network(), 3), {}, "`data` must be .* got int"),
-        ((nb.MIM(), network(), X.__getitem__), {}, "`data` must be .* with a length"),
-        ((nb.MIM(), network(), [1, 2, 3]), {}, "`data` must hold tensors, got int"),
-        ((X, network(), X), {}, "`objective` must be"),
-        ((nb.MIM(), nn.Linear, X), {}, "`network` must be"),
+        ((nb.MIM(), network(), 3), {}, "`data`"),
+        ((nb.MIM(), network(), X.__getitem__), {}, "`data`"),
+        ((nb.MIM(), network(), [1, 2, 3]), {}, "`data`"),
+        ((X, network(), X), {}, "`objective`"),
+        ((nb.MIM(), nn.Linear, X), {}, "`network`"),
         ((nb.MIM(), network(), X), {"max_epochs": None}, "`max_epochs` or `max_steps` must be given"),
-        ((nb.MIM(), network(), X), {"microbatch_size": 0}, "`microbatch_size` must be .* got 0"),
+        ((nb.MIM(), network(), X), {"microbatch_size": 0}, "`microbatch_size`"),
     ],
 )
 def test_what_cannot_be_is_named(arguments: tuple[Any, ...], settings: dict[str, Any], words: str) -> None:
