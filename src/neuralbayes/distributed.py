@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -222,5 +222,7 @@ def seeded_globally(seed: int) -> Iterator[None]:
 
 
 def noise_of_rank(fabric: Fabric, seed: int) -> AbstractContextManager[None]:
-    """Seed the generators of this process, one of several, differently from those of the others."""
+    """Seed the generators of this process differently from those of the others; a single one keeps its own."""
+    if fabric.world_size == 1:
+        return nullcontext()
     return seeded_globally(int(np.random.SeedSequence([seed, fabric.global_rank]).generate_state(1)[0]))

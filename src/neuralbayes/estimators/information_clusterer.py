@@ -253,7 +253,7 @@ class InformationClusterer(MergedStates):
 
             named_device(self.device)  # raises before anything is computed
         self._forget()
-        samples = self._opened(X, features)
+        samples = self._samples_to_fit(X, features)
         every, names = make_hints(n_rows(samples), sample_weight, known, must_link, cannot_link)
         if names:
             self.class_names_ = names
@@ -270,7 +270,7 @@ class InformationClusterer(MergedStates):
         self.frame_, self.n_dimensions_, self.verdict_ = found.frame, found.frame.basis.shape[-1], found.verdict
         if n_clusters is None:
             self.selection_ = found.selection
-        self._take(found.posterior, found.membership, found.merging, found.separation, found.trained)
+        self._set_clusters(found.posterior, found.membership, found.merging, found.separation, found.trained)
         self.stability_, self.cluster_stability_ = found.stability, found.cluster_stability
         order = self._keep(samples, self.n_clusters_, bool(self.verbose), weight=weight, named=hints.classes)
         self.membership_, self.separation_ = self.membership_[:, order], self.separation_[order]
@@ -278,12 +278,12 @@ class InformationClusterer(MergedStates):
             self.cluster_stability_ = self.cluster_stability_[order]
         self.states_ = self._states(samples)
         ordinary = np.sort(rng.permutation(fitted)[:TYPICAL_ROWS])
-        self.typicality_ = self._measured(self._typical_rows(read(samples, ordinary)), rng)
+        self.typicality_ = self._fit_typicality(self._typical_rows(read(samples, ordinary)), rng)
         self.n_samples_seen_ = len(fitted)
         if self.network is None:  # keep a random sample of the fitted data, with its weights, for `update`
             share = None if weight is None else weight[fitted] / weight[fitted].sum()
             drawn = np.sort(rng.choice(fitted, min(len(fitted), MAX_RESERVOIR), replace=False, p=share))
-            self.reservoir_, self.reservoir_rows_ = self._kept(samples, drawn)
+            self.reservoir_, self.reservoir_rows_ = self._points_and_rows(samples, drawn)
         if (n_found := len(np.unique(self.labels_))) < self.n_clusters_:
             trained = f", or train for more than {self.n_iter_} steps" if self.posterior_.kind == "network" else ""
             warnings.warn(

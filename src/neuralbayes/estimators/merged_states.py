@@ -65,7 +65,7 @@ class MergedStates(Clusterer):
     metric: Literal["euclidean", "cosine"]
     kind_: Literal["table", "embeddings", "pixels", "images"]
 
-    def _opened(self, X: Rows, features: Any) -> Samples:
+    def _samples_to_fit(self, X: Rows, features: Any) -> Samples:
         """Check the samples, and record their shape or columns."""
         if features is not None:
             X, scales = features_for(X, features)
@@ -157,14 +157,14 @@ class MergedStates(Clusterer):
         """Rows that nothing was fitted to, except the reduction of sparse ones."""
         return self.frame_.features(some if self.image_shape_ is None else some.reshape(len(some), -1))
 
-    def _measured(self, points: Array, rng: np.random.RandomState) -> Typicality:
+    def _fit_typicality(self, points: Array, rng: np.random.RandomState) -> Typicality:
         """The typicality of rows like these, as `_typical_rows` gives them."""
         standardize: bool | NDArray[np.bool_] = self.kind_ == "table"
         if hasattr(self, "vectorizer_"):  # the width of a category was chosen, that of a number was not
             standardize = np.array([len(np.unique(column)) > 2 for column in points.T])
         return Typicality.fit(points, random_state=rng, standardize=standardize)
 
-    def _kept(self, samples: Samples, rows: NDArray[np.int64]) -> tuple[Array, Array]:
+    def _points_and_rows(self, samples: Samples, rows: NDArray[np.int64]) -> tuple[Array, Array]:
         """Points and typical rows of some samples, in single precision unless these are a table, far from 0 perhaps."""
         precision = np.float64 if self.kind_ == "table" else np.float32
         points, typical = [], []
@@ -215,7 +215,7 @@ class MergedStates(Clusterer):
         names = ("objective", "max_iter", "n_neighbors", "device")
         return {name: getattr(self, name) for name in names} | {"rng": rng, "verbose": bool(self.verbose)}
 
-    def _take(
+    def _set_clusters(
         self, posterior: Posterior, membership: Array, merging: Merging, separation: Array, trained: Trained
     ) -> None:
         self.posterior_, self.membership_, self.separation_ = posterior, membership, separation
@@ -255,12 +255,12 @@ class MergedStates(Clusterer):
         samples = self._samples(X)
         rng = check_random_state(self.random_state)
         old, n_seen = self.reservoir_, self.n_samples_seen_
-        new, rows = self._kept(samples, np.arange(n_rows(samples)))
+        new, rows = self._points_and_rows(samples, np.arange(n_rows(samples)))
         labels = [self._merged(self._state_logits(x)).argmax(axis=1) for x in (old, new)]
         p_values, n_calibration = self.typicality_.p_values(rows), self.typicality_.n_calibration
         at_most = max(0, (self.max_clusters or 200) - self.n_clusters_)
         groups = find_new_groups(old, labels[0], new, labels[1], p_values, n_calibration, at_most)
-        self._take(*update_clusters(self.posterior_, self.membership_, old, new, groups, **self._training(rng)))
+        self._set_clusters(*update_clusters(self.posterior_, self.membership_, old, new, groups, **self._training(rng)))
         p_old, p_new = (softmax(self._merged(self._state_logits(x)), axis=1) for x in (old, new))
         self.labels_ = p_new.argmax(axis=1)
         self.states_ = self._states(samples)
@@ -274,7 +274,7 @@ class MergedStates(Clusterer):
         self.reservoir_ = np.concatenate([old[from_old], new[from_new]])
         self.reservoir_rows_ = np.concatenate([self.reservoir_rows_[from_old], rows[from_new]])
         self.n_samples_seen_ = n_seen + len(new)
-        self.typicality_ = self._measured(self.reservoir_rows_, rng)
+        self.typicality_ = self._fit_typicality(self.reservoir_rows_, rng)
         self._keep_typical(samples)
         return self
 

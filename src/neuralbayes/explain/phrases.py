@@ -52,21 +52,9 @@ while who whom whose why will with won't would yes yet you you'd you'll you're y
 STOP_WORDS = frozenset(STOP.split())
 """Words that neither begin nor end a phrase."""
 
-PREPOSITIONS = {
-    "across",
-    "against",
-    "along",
-    "around",
-    "between",
-    "during",
-    "how",
-    "in",
-    "on",
-    "through",
-    "under",
-    "until",
-}
-PARTICLES = {"away", "back", "down", "off", "out", "over", "up"} | PREPOSITIONS
+OF_PLACE = {"across", "against", "along", "around", "between", "in", "on", "through", "under"}
+PREPOSITIONS = OF_PLACE | {"during", "how", "until"}
+PARTICLES = PREPOSITIONS | {"away", "back", "down", "off", "out", "over", "up"}
 """Words that may end a phrase, as in "top up", but neither begin one nor stand alone. Prepositions end it only where
 nothing follows that they could belong to: "I cannot log in", "log in to it", "carry-on bag", not "arrive in Rome"."""
 

@@ -6,7 +6,6 @@ import copy
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -235,7 +234,7 @@ def pretrain(
 
         if folder is not None:  # only after all settings and images have been checked
             rank_zero_result(fabric, lambda: open_run(folder, "mim", settings))
-        with noise_of_rank(fabric, config.seed) if fabric.world_size > 1 else nullcontext():
+        with noise_of_rank(fabric, config.seed):
             state = train(
                 states,
                 step,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -149,8 +148,7 @@ def fit(
         options: dict[str, Any] = {"marginal": marginal, "smoothness": smoothness, "recompute": recompute}
         return {"loss": backward(objective, network, batch, microbatch_size=size, **options)}
 
-    # A single process keeps its generators.
-    with noise_of_rank(fabric, seed) if fabric.world_size > 1 else nullcontext():
+    with noise_of_rank(fabric, seed):
         state = train(
             network,
             step,
