@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 import neuralbayes as nb
 from neuralbayes.networks.encoders import mlp
-from neuralbayes.system.autocast import InBfloat16, bfloat16_is_faster
+from neuralbayes.system.devices import InBfloat16, bfloat16_is_faster
 from neuralbayes.training import Batches, train
 
 Array = NDArray[Any]

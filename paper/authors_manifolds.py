@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from neuralbayes.clusters.accuracy import clustering_accuracy
 from neuralbayes.data.toys import Labels, Points
+from neuralbayes.distributed import seeded_globally
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives import DML, Smoothness
 from neuralbayes.training.fit import fit
 from neuralbayes.training.inference import in_blocks
-from neuralbayes.training.rng import seeded_globally
 from paper.authors_toys import AUTHORS_SETS, CIRCLE_GAP, AuthorsSet
 from paper.runs import Run, Scale
 from paper.toys import rotate_into

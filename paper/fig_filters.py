@@ -20,11 +20,11 @@ from torch import Tensor
 
 from neuralbayes.bayes import mutual_information, posterior, prior
 from neuralbayes.data.normalize import Normalization
+from neuralbayes.distributed import seeded_globally
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM, Smoothness
 from neuralbayes.training.fit import fit
-from neuralbayes.training.rng import seeded_globally
 from paper.claims import Claim, every, listed
 from paper.experiment import Picture
 from paper.images import Source

@@ -16,10 +16,10 @@ from torch.optim.swa_utils import update_bn
 from neuralbayes.bayes import posterior, prior
 from neuralbayes.clusters.accuracy import clustering_accuracy
 from neuralbayes.data.normalize import Normalization
+from neuralbayes.distributed import seeded_globally
 from neuralbayes.networks.encoders import convolutional_encoder, orthogonal_, scaled_channels
 from neuralbayes.objectives import DML, Smoothness
 from neuralbayes.training.fit import fit
-from neuralbayes.training.rng import seeded_globally
 from paper.accuracy import accuracies, both, probe
 from paper.claims import Claim, Verdict, every, listed
 from paper.experiment import Picture

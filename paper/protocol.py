@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import copy
 import math
-import statistics
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +22,7 @@ from torch import Tensor, nn
 from neuralbayes.data.images import Images, ImageSource
 from neuralbayes.data.named import Split
 from neuralbayes.features.encoder import ImageEncoder
-from neuralbayes.features.probe import features_of, labelled
+from neuralbayes.features.probe import ProbeResult, features_of, labelled
 
 Head = Literal["mlp", "linear"]
 Protocol = Literal["validation", "paper"]
@@ -47,33 +46,12 @@ BLOCK = 2048  # rows at a time outside training
 
 
 @dataclass(frozen=True)
-class ProbeResult:
-    """Result of a probe; `accuracies`, `epochs` (those selected, from 1) and `curves` have an entry for each seed."""
+class PaperProbeResult(ProbeResult):
+    """Result of a probe, without its confusion matrix; `epochs` and `curves` have an entry for each seed."""
 
-    head: str
     protocol: str
-    accuracies: tuple[float, ...]
-    epochs: tuple[int, ...]
+    epochs: tuple[int, ...]  # those selected, from 1
     curves: tuple[tuple[float, ...], ...]  # accuracy after each epoch on the images that select it
-    n_features: int
-    n_train: int
-    n_test: int
-    feature_seconds: float
-    head_seconds: float
-
-    @property
-    def mean(self) -> float:
-        """Mean accuracy over seeds."""
-        return statistics.fmean(self.accuracies)
-
-    @property
-    def std(self) -> float:
-        """Standard deviation of the accuracy over seeds; 0 for a single seed."""
-        return statistics.stdev(self.accuracies) if len(self.accuracies) > 1 else 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """All attributes, as JSON types."""
-        return {"mean": self.mean, "std": self.std} | asdict(self)
 
 
 def probe_parts(
@@ -88,7 +66,7 @@ def probe_parts(
     max_epochs: int | None = None,
     cache: str | Path | None = None,
     verbose: bool = False,
-) -> ProbeResult:
+) -> PaperProbeResult:
     """Train a classifier on fixed features and test it.
 
     Parameters
@@ -152,10 +130,11 @@ def probe_parts(
         accuracies.append(score(network, test_x, test_y)[0])
         epochs.append(epoch)
         curves.append(tuple(curve))
-    return ProbeResult(
+    return PaperProbeResult(
         head=head,
         protocol=protocol,
         accuracies=tuple(accuracies),
+        confusion=(),
         epochs=tuple(epochs),
         curves=tuple(curves),
         n_features=x.shape[1],

@@ -3,11 +3,13 @@
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_iris
 from torch import nn
 
 import neuralbayes as nb
@@ -48,7 +50,20 @@ def pretrain() -> None:
     nb.pretrain(images, config, out=tempfile.mkdtemp(dir="."))
 
 
-@pytest.mark.parametrize(("call", "limit"), [(backward, 9), (fit, 15), (pretrain, 29)])
+def cluster() -> nb.InformationClusterer:
+    return nb.InformationClusterer(3, random_state=0).fit(load_iris().data)
+
+
+def predict() -> None:
+    clusterer().predict(load_iris().data)
+
+
+@cache
+def clusterer() -> nb.InformationClusterer:
+    return cluster()
+
+
+@pytest.mark.parametrize(("call", "limit"), [(backward, 9), (fit, 14), (pretrain, 23), (cluster, 19), (predict, 6)])
 def test_a_call_enters_few_files(call, limit, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     entered = files_entered(call)

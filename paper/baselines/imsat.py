@@ -14,12 +14,12 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
 from neuralbayes.bayes import mutual_information
+from neuralbayes.distributed import seeded_globally
 from neuralbayes.gradients.passes import frozen_buffers
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives import MIM
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
 from neuralbayes.training.inference import in_blocks
-from neuralbayes.training.rng import seeded_globally
 from paper.baselines.training import TrainingConfig, train_in_folder
 
 

@@ -13,10 +13,10 @@ from torch.func import functional_call
 
 from neuralbayes.data.images import as_source
 from neuralbayes.data.normalize import Normalization
+from neuralbayes.distributed import seeded_globally
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
-from neuralbayes.training.rng import seeded_globally
 from paper.baselines.training import EncoderConfig, state_shape, train_in_folder
 
 FEATURES, LAST = "relu3", "relu4"

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from neuralbayes.data.images import as_source
 from neuralbayes.data.normalize import Normalization
+from neuralbayes.distributed import seeded_globally
 from neuralbayes.features.encoder import ImageEncoder
-from neuralbayes.training.rng import seeded_globally
 from paper.baselines.training import EncoderConfig, state_shape, train_in_folder
 
 N_ROTATIONS = 4

@@ -1,12 +1,14 @@
-"""Several processes that compute as one: launching, sums, and the same numbers and decisions everywhere."""
+"""Several processes that compute as one: launching, sums, the same numbers and decisions everywhere, and seeds."""
 
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -203,3 +205,24 @@ def gather(fabric: Fabric, value: T) -> list[T]:
     gathered: list[Any] = [None] * fabric.world_size
     dist.all_gather_object(gathered, value)
     return gathered
+
+
+@contextmanager
+def seeded_globally(seed: int) -> Iterator[None]:
+    """Seed the global generators with `seed` inside the block, and restore them afterwards."""
+    earlier = np.random.get_state(), random.getstate()  # noqa: NPY002
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        np.random.seed(seed)  # noqa: NPY002  augmentation draws from it; a checkpoint holds its state
+        try:
+            yield
+        finally:
+            np.random.set_state(earlier[0])  # noqa: NPY002
+            random.setstate(earlier[1])  # set when resuming
+
+
+def noise_of_rank(fabric: Fabric, seed: int) -> AbstractContextManager[None]:
+    """Seed the generators of this process differently from those of the others; a single one keeps its own."""
+    if fabric.world_size == 1:
+        return nullcontext()
+    return seeded_globally(int(np.random.SeedSequence([seed, fabric.global_rank]).generate_state(1)[0]))

@@ -47,16 +47,12 @@ def test_the_rounding_of_rows_makes_it_less_sure():
     assert np.abs(blurred[1] - 0.5).mean() < np.abs(sharp[1] - 0.5).mean()
 
 
-def test_without_rows_enough_the_votes_decide():
-    votes, x = np.tile([[0.8, 0.2], [0.2, 0.8]], (3, 1)), np.random.RandomState(0).normal(size=(6, 2))
-    assert calibrated_temperature(5.0 * np.log(votes), x, np.zeros((2, 2)), votes) == pytest.approx(5.0)
-    assert calibrated_temperature(np.ones((5, 1)), x[:5], np.zeros((2, 2)), np.ones((5, 1))) == 1.0
-
-
-def test_the_temperature_is_that_of_the_least_cross_entropy():
-    target = np.random.RandomState(0).dirichlet(np.ones(3), size=200)
+def test_without_rows_enough_between_clusters_the_votes_decide():
+    target, x = np.random.RandomState(0).dirichlet(np.ones(3), size=9), np.random.RandomState(0).normal(size=(9, 2))
     assert temperature(7.0 * np.log(target), target) == pytest.approx(7.0, rel=1e-3)
-    assert temperature(np.ones((5, 1)), np.ones((5, 1))) == 1.0
+    assert calibrated_temperature(7.0 * np.log(target), x, np.zeros((2, 2)), target) == pytest.approx(7.0, rel=1e-3)
+    one = np.ones((9, 1))
+    assert calibrated_temperature(one, x, np.zeros((2, 2)), one) == temperature(one, one) == 1.0
 
 
 def test_a_clusterer_of_overlapping_gaussians_is_within_a_hundredth_of_the_bayes_rule():

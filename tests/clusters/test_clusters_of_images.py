@@ -69,13 +69,8 @@ def test_the_fit_says_how_states_were_merged_and_trained(pixels):
     assert ((found.separation > 0) & (found.separation < np.log(2))).all()
     assert found.frame.basis.shape == (64, 64)
     assert (found.selection, found.stability, found.verdict) == ({}, None, "segments")
-    assert fitted(pixels, 1).verdict == "none"
-
-
-def test_half_of_the_steps_are_for_the_states_if_there_is_something_to_merge(pixels):
-    assert fitted(pixels, 3, n_states=3).trained.n_iter_start == 20
-    assert fitted(pixels, 1).trained.n_iter_start == 20
-    assert fitted(pixels, 3, max_iter=5).trained.n_iter_start == 3
+    one, unmerged = fitted(pixels, 1), fitted(pixels, 3, n_states=3)  # nothing to merge: all steps are for the states
+    assert (one.verdict, one.trained.n_iter_start, unmerged.trained.n_iter_start) == ("none", 20, 20)
 
 
 def test_an_own_network_gets_normalised_images_and_no_versions(pixels):

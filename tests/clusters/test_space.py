@@ -117,6 +117,7 @@ def test_rows_of_low_rank_lose_nothing(rng):
     reduction = fit_reduction(rows, np.arange(80), 20, rng)
     assert reduction.shape == (60, 5)  # singular vectors that are only rounding are left out
     assert_allclose(rows @ reduction @ reduction.T, rows.toarray(), atol=1e-9)
+    assert fit_reduction(sp.csr_array((5, 9)), np.arange(5), 3, rng).shape == (9, 1)  # zeros only
 
 
 def test_a_sparse_row_of_weight_two_counts_as_two(rng):
@@ -133,7 +134,3 @@ def test_directions_alone_count_with_unit(rng):
     long = sp.diags_array(np.geomspace(1e-3, 1e3, 80)) @ rows
     one, other = (fit_reduction(x.tocsr(), np.arange(80), 3, np.random.RandomState(0), unit=True) for x in (rows, long))
     assert_allclose(one @ one.T, other @ other.T, atol=1e-6)
-
-
-def test_rows_of_zeros_have_a_reduction():
-    assert fit_reduction(sp.csr_array((5, 9)), np.arange(5), 3, np.random.RandomState(0)).shape == (9, 1)

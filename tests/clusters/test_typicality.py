@@ -51,12 +51,7 @@ def test_the_score_and_the_p_value_are_the_equations_of_the_module():
         assert_allclose(fold.scores, np.sort(calibration), rtol=1e-5, atol=1e-6)
         n_beyond += (calibration[:, None] >= scores).sum(axis=0)
     assert_allclose(fitted.p_values(new), (1 + n_beyond) / 61)
-
-
-def test_equal_scores_count_as_far_out():
-    fold = Typicality.fit(normal(60), random_state=0).folds[0]
-    new = normal(3, seed=1)
-    score = fold.scores_of(new)[0]
+    score = fold.scores_of(new)[0]  # equal scores count as far out
     single = Typicality((replace(fold, scores=np.array([score - 1.0, score, score, score + 1.0])),))
     assert single.p_values(new)[0] == 4 / 5
 
@@ -74,25 +69,19 @@ def test_equal_scores_count_as_far_out():
 def test_sixty_rows_reject_no_more_than_promised(draw, d):
     mean, error = rejected(draw(d), 60, 1 / 61, 0.1)
     assert (mean <= [1 / 61, 0.1] + 3.0 * error).all()
-
-
-def test_few_rows_reject_as_many_as_promised_and_find_outliers():
-    def draw(rng, n):
-        return rng.normal(size=(n, 30))
-
-    mean, error = rejected(draw, 60, 0.1)
-    assert mean >= 0.08 - 3.0 * error
-    rows = normal(60, d=30)
-    assert (Typicality.fit(rows, random_state=0).p_values(normal(50, d=30, seed=1) + 3.0) <= 0.05).mean() > 0.9
+    if d == 30:
+        assert mean[1] >= 0.08 - 3.0 * error[1]
 
 
 def test_n_rows_allow_a_level_of_one_in_n_plus_1_and_smaller_ones_are_refused():
     fitted = Typicality.fit(normal(178), random_state=0)
-    far = np.array([[1e6, 0.0, 0.0]])
-    assert fitted.smallest_level == fitted.p_values(far)[0] == 1 / 179
+    far = np.array([[x, 0.0, -x] for x in (1e3, 1e6, 1e30, 1e300)])
+    assert fitted.smallest_level == 1 / 179
+    for one in (fitted, Typicality.fit(normal(178), random_state=0, standardize=False)):
+        assert_allclose(one.p_values(far), 1 / 179)
     fitted.check_level(0.01)
     fitted.check_level(1 / 179)
-    with pytest.raises(ValueError, match=r"`reject` must be at least 0.0056"):
+    with pytest.raises(ValueError, match="`reject`"):
         fitted.check_level(0.0055)
     fitted.check_level(0.0056)  # the level that the message names
     for level in (0.0, -0.1, 1.0, np.nan, True, "0.1"):
@@ -147,13 +136,6 @@ def test_a_handful_of_rows_has_typicalities(n):
     assert p_values[1] >= p_values[0]
     with pytest.raises(ValueError, match="`reject`"):
         fitted.check_level(0.05)
-
-
-@pytest.mark.parametrize("far", [1e3, 1e6, 1e30, 1e300])
-def test_a_row_far_away_is_as_atypical_as_can_be(far):
-    for standardize in (True, False):
-        fitted = Typicality.fit(normal(400), random_state=0, standardize=standardize)
-        assert_allclose(fitted.p_values(np.array([[far, 0.0, -far]])), 1 / 401)
 
 
 def test_a_row_off_a_dense_cluster_is_less_typical_than_one_in_the_flank_of_a_wide_one():

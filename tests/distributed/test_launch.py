@@ -24,7 +24,7 @@ def test_the_number_of_processes_is_what_the_launcher_says(environment: dict[str
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:x", "", "cpu:0"])
 def test_a_device_that_is_none_is_refused(device: str) -> None:
-    with pytest.raises(ValueError, match="`device` must be"):
+    with pytest.raises(ValueError, match="`device`"):
         default_fabric(device=device)
 
 

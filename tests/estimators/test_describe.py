@@ -54,17 +54,6 @@ def test_rows_without_the_fitted_columns_must_be_those_that_were_fitted(clustere
         clusterer.describe(table.iloc[:0])
 
 
-def test_images_have_sizes_and_prototypes():
-    images = np.random.default_rng(0).integers(0, 255, (60, 6, 6), dtype=np.uint8)
-    images[:30, :, :3] = 0
-    clusterer = nb.InformationClusterer(2, max_iter=300, n_hidden=16, random_state=0).fit(images)
-    found = clusterer.describe()
-    assert list(found.columns) == ["size", "share", "typical"]
-    assert found["size"].sum() == 60
-    with pytest.raises(ValueError, match="`X` must be None"):
-        clusterer.describe(images)
-
-
 def test_a_vectorised_table_is_described_by_its_own_columns(table):
     frame = table.drop(columns="tag").assign(island=table["island"].where(table.index % 7 > 0))
     found = nb.InformationClusterer(2, random_state=0).fit(frame).describe(frame)

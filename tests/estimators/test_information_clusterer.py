@@ -41,15 +41,6 @@ def test_clusters_of_unequal_size_are_found_across_a_wide_direction(clusterer):
     assert ((clusterer.separation_ > 0.3) & (clusterer.separation_ < np.log(2))).all()
 
 
-def test_probabilities_say_how_far_clusters_overlap():
-    rows, y = make_blobs(1000, centers=[[0.0, 0.0], [3.0, 0.0]], random_state=1)
-    fitted = fit(rows, 2)
-    sure = fitted.predict_proba(rows).max(axis=1)
-    between = np.abs(rows[:, 0] - 1.5) < 0.3
-    assert sure[between].mean() < 0.8 < sure[~between].mean()
-    assert abs(sure.mean() - nb.clustering_accuracy(fitted.labels_, y)) < 0.03
-
-
 def test_valleys_make_clusters():
     fitted = fit(X)
     assert (fitted.n_clusters_, fitted.verdict_) == (3, "clusters")

@@ -16,19 +16,12 @@ SETS = {**PAPER, **HARDER}
 LOG_2 = math.log(2)
 
 
-def wrong_points(y, labels):
-    """Number of points whose label differs from the majority of their manifold, after a one-to-one matching."""
-    return sum(len(y[labels == k]) - np.bincount(y[labels == k], minlength=1).max() for k in np.unique(labels)) + (
-        len(y) if len(np.unique(labels)) != len(np.unique(y)) else 0
-    )
-
-
 @pytest.mark.parametrize("name", SETS)
 def test_disjoint_manifolds_are_labelled_and_certified(name):
     make, n_clusters = SETS[name]
     X, y = make(random_state=0)
     labeler = nb.ManifoldLabeler(n_clusters, random_state=0).fit(rotate_into(X, 64, 0))
-    assert wrong_points(y, labeler.labels_) == 0
+    assert nb.clustering_accuracy(labeler.labels_, y) == 1.0
     assert labeler.disjoint_.all()
 
 
@@ -46,7 +39,7 @@ def test_arms_of_three_turns_are_labelled_counted_and_certified(tmp_path):
     for n_clusters in (2, "auto"):
         labeler = nb.ManifoldLabeler(n_clusters, random_state=0).fit(rotate_into(X, 64, 0))
         assert labeler.n_clusters_ == 2
-        assert wrong_points(y, labeler.labels_) == 0
+        assert nb.clustering_accuracy(labeler.labels_, y) == 1.0
         assert labeler.disjoint_.all()
     labeler.save(tmp_path / "arms")
     new = rotate_into(arms(2, 3.0, 333)[0], 64, 0)
@@ -61,7 +54,7 @@ def test_a_small_moon_beside_a_large_one_is_certified(n_rows):
     small = rng.permutation(np.flatnonzero(y == 1))[:n_rows]
     kept = np.concatenate([np.flatnonzero(y == 0), small])
     labeler = nb.ManifoldLabeler(2, random_state=0).fit(rotate_into(X[kept], 64, 0))
-    assert wrong_points(y[kept], labeler.labels_) == 0
+    assert nb.clustering_accuracy(labeler.labels_, y[kept]) == 1.0
     assert labeler.disjoint_.all()
 
 
@@ -70,38 +63,25 @@ def test_a_small_moon_beside_a_large_one_is_certified(n_rows):
 def test_long_arms_of_more_rows_than_are_fitted(n_arms):
     X, y = arms(n_arms, 4.5, 2000)
     labeler = nb.ManifoldLabeler("auto", random_state=0).fit(X)
-    assert wrong_points(y, labeler.labels_) == 0
+    assert nb.clustering_accuracy(labeler.labels_, y) == 1.0
     assert labeler.disjoint_.all()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PAPER)
-def test_the_papers_sets_in_512_dimensions_on_20_of_20_seeds(name):
-    make, n_clusters = PAPER[name]
+@pytest.mark.parametrize("name", SETS)
+def test_twenty_seeds(name):
+    """The paper's sets in 512 dimensions are all labelled without a mistake, and 19 of 20 harder ones to 99 %."""
+    make, n_clusters = SETS[name]
+    found, counted = [], []
     for seed in range(20):
         X, y = make(random_state=seed)
-        labels = nb.ManifoldLabeler(n_clusters, random_state=seed).fit_predict(rotate_into(X, 512, seed))
-        assert wrong_points(y, labels) == 0, seed
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", HARDER)
-def test_harder_sets_to_99_percent_on_19_of_20_seeds(name):
-    make, n_clusters = HARDER[name]
-    right = 0
-    for seed in range(20):
-        X, y = make(random_state=seed)
-        labels = nb.ManifoldLabeler(n_clusters, random_state=seed).fit_predict(X)
-        right += wrong_points(y, labels) <= 0.01 * len(y)
-    assert right >= 19
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PAPER)
-def test_auto_finds_the_number_on_18_of_20_seeds(name):
-    make, n_clusters = PAPER[name]
-    found = [nb.ManifoldLabeler("auto", random_state=s).fit(make(random_state=s)[0]).n_clusters_ for s in range(20)]
-    assert found.count(n_clusters) >= 18
+        rows = rotate_into(X, 512, seed) if name in PAPER else X
+        labels = nb.ManifoldLabeler(n_clusters, random_state=seed).fit_predict(rows)
+        found.append(nb.clustering_accuracy(labels, y))
+        if name in PAPER:
+            counted.append(nb.ManifoldLabeler("auto", random_state=seed).fit(X).n_clusters_)
+    assert sum(accuracy >= 0.99 for accuracy in found) >= 19
+    assert name in HARDER or (min(found) == 1.0 and counted.count(n_clusters) >= 18)
 
 
 @pytest.mark.parametrize("name", CONNECTED)
@@ -142,17 +122,10 @@ def test_auto_with_more_manifolds_than_it_tries_says_so_and_gives_as_many_as_it_
     assert nb.ManifoldLabeler("auto", max_clusters=7, random_state=0).fit(X).n_clusters_ == 6
 
 
-def test_new_points_are_labelled_as_well_as_old_ones():
-    X, _ = toys.make_spirals(random_state=0)
-    new, y_new = toys.make_spirals(10_000, random_state=1)
-    labeler = nb.ManifoldLabeler(3, random_state=0).fit(X)
-    assert wrong_points(y_new, labeler.predict(new)) == 0
-
-
 def test_scale_and_origin_do_not_matter():
     X, y = toys.make_circles(random_state=0)
     for moved in (1e-6 * X, 1e30 * X, X + 1e6):
-        assert wrong_points(y, nb.ManifoldLabeler(2, random_state=0).fit_predict(moved)) == 0
+        assert nb.clustering_accuracy(nb.ManifoldLabeler(2, random_state=0).fit_predict(moved), y) == 1.0
 
 
 @pytest.mark.parametrize(

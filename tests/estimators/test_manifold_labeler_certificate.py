@@ -68,45 +68,34 @@ def test_rounding_does_not_take_a_certificate_away():
     assert ManifoldLabeler(3, random_state=0).fit(np.round(X * 20)).disjoint_.all()
 
 
-def test_duplicated_rows_count_once():
-    rng = np.random.RandomState(0)
-    X = rng.standard_normal((300, 3))
-    X[:40] = X[0] + 0.0
-    labeler = ManifoldLabeler(2, random_state=0).fit(X[rng.permutation(300)])
-    assert not labeler.disjoint_.any()
+def spiral(rng):
+    """Its turns are as far apart as two arms would be, and its rows have uneven distances."""
+    radius = np.sqrt(rng.uniform(0.25, 16.0, 600))
+    return radius[:, None] * np.column_stack([np.cos(2 * np.pi * radius), np.sin(2 * np.pi * radius)])
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_outliers_of_heavy_tails_are_no_manifold(seed):
-    rng = np.random.RandomState(seed)
-    X = rng.standard_normal((200, 2)) / np.sqrt(rng.chisquare(2, 200) / 2).reshape(-1, 1)
-    assert not ManifoldLabeler(2, random_state=seed).fit(X).disjoint_.any()
+ONE_PIECE = {
+    "duplicates": lambda rng: np.r_[np.repeat(rng.standard_normal((1, 3)), 40, axis=0), rng.standard_normal((260, 3))],
+    "heavy tails": lambda rng: rng.standard_normal((200, 2)) / np.sqrt(rng.chisquare(2, 200) / 2).reshape(-1, 1),
+    "spiral": spiral,
+}
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_single_spiral_is_one_manifold(seed):
-    """Its turns are as far apart as two arms would be, and its rows have uneven distances."""
-    rng = np.random.RandomState(seed)
-    radius = np.sqrt(rng.uniform(0.25, 16.0, 600))
-    X = radius[:, None] * np.column_stack([np.cos(2 * np.pi * radius), np.sin(2 * np.pi * radius)])
+@pytest.mark.parametrize("kind", ONE_PIECE)
+def test_a_division_of_one_piece_is_not_certified(kind, seed):
+    X = ONE_PIECE[kind](np.random.RandomState(seed))
     for n_clusters in (2, "auto"):
-        labeler = ManifoldLabeler(n_clusters, random_state=seed).fit(X)
-        assert not labeler.disjoint_.any()
+        assert not ManifoldLabeler(n_clusters, random_state=seed).fit(X).disjoint_.any()
 
 
 def test_too_few_neighbours_certify_nothing():
-    """With two neighbours, any data fall apart, including Gaussian data of the same size."""
-    X = np.random.RandomState(0).standard_normal((300, 2))
-    labeler = ManifoldLabeler(2, n_neighbors=2, random_state=0).fit(X)
-    assert not labeler.disjoint_.any()
+    X = np.random.RandomState(0).standard_normal((300, 2))  # which two neighbours divide, as they do any data
+    assert not ManifoldLabeler(2, n_neighbors=2, random_state=0).fit(X).disjoint_.any()
 
 
-def test_the_null_is_told_and_is_below_what_is_certified():
-    X, _ = make_moons(300, random_state=0)
-    labeler = ManifoldLabeler(2, random_state=0).fit(X)
-    assert 0.0 < labeler.null_separation_ < labeler.separation_.min()
-
-
-def test_many_rows_are_certified_on_others_than_those_fitted():
+def test_many_rows_are_certified_on_others_than_those_fitted_and_the_null_is_below():
     X, _ = make_moons(1000, random_state=0)
-    assert ManifoldLabeler(2, max_samples=400, random_state=0).fit(X).disjoint_.all()
+    labeler = ManifoldLabeler(2, max_samples=400, random_state=0).fit(X)
+    assert labeler.disjoint_.all()
+    assert 0.0 < labeler.null_separation_ < labeler.separation_.min()

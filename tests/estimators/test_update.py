@@ -60,9 +60,11 @@ def test_probabilities_are_as_calibrated_as_after_a_fit_of_all_rows():
     assert abs(sure - 0.933) < 0.03
 
 
-def test_ordinary_samples_give_no_new_label(fitted):
+def test_ordinary_samples_and_those_beyond_max_clusters_give_no_new_label(fitted):
     for seed in range(1, 6):
         assert nb.load(fitted[1]).update(blobs(300, (0, 1, 2), seed)[0]).n_clusters_ == 3
+    limited = nb.load(fitted[1]).set_params(max_clusters=3)
+    assert limited.update(blobs(400, seed=1)[0]).n_clusters_ == 3
     shifted = nb.load(fitted[1]).update(blobs(500, (1,), 1)[0])
     assert shifted.n_clusters_ == 3
     assert shifted.prior_.max() > 0.4
@@ -82,10 +84,6 @@ def test_an_updated_model_is_saved_loaded_and_updated_again(fitted, tmp_path):
     assert again.n_clusters_ == 5
     assert set(again.labels_) == {4}
     assert (again.predict(X) == before).mean() > 0.99
-
-
-def test_max_clusters_is_a_limit(fitted):
-    assert nb.load(fitted[1]).set_params(max_clusters=3).update(blobs(400, seed=1)[0]).n_clusters_ == 3
 
 
 def test_a_single_cluster_may_get_a_second():

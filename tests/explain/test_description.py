@@ -87,13 +87,8 @@ def test_arrays_must_fit_the_rows(table, name, given):
 
 
 def test_texts_name_clusters_and_points_find_typical_texts():
-    texts = ["reset my password", "password reset", "forgot the password"] * 5 + [
-        "where is my parcel",
-        "parcel",
-        "the parcels came late",
-        "two parcels",
-        "no parcel yet",
-    ] * 2
+    texts = ["reset my password", "password reset", "forgot the password"] * 5
+    texts += ["where is my parcel", "parcel", "the parcels came late", "two parcels", "no parcel yet"] * 2
     labels = np.repeat([0, 1], [15, 10])
     points = labels[:, None] + np.linspace(0, 0.1, 25)[:, None]
     found = describe(None, labels, texts=texts, points=points)

@@ -19,17 +19,6 @@ def names_of(frame, labels, n_clusters=None):
     return [name for name, _ in named(frame, labels, n_clusters)]
 
 
-def thirds(seed=0, n=200):
-    rng = np.random.default_rng(seed)
-    labels = np.repeat([0, 1, 2], n)
-    return rng.normal([0.0, 10.0, 20.0], 1.0, (3 * n, 3))[np.arange(3 * n), labels], labels
-
-
-def test_low_medium_and_high_are_thirds_of_the_whole_table():
-    size, labels = thirds()
-    assert names_of({"size_mm": size}, labels) == ["low size", "medium size", "high size"]
-
-
 def test_values_categories_and_missing_cells_are_claims():
     labels = np.repeat([0, 1, 2, 3], 100)
     rng = np.random.default_rng(0)

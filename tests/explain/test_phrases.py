@@ -6,13 +6,7 @@ import pytest
 from neuralbayes.explain.phrases import fold, key_phrases, phrase_names
 
 TOPICS = [
-    [
-        "please top up my phone",
-        "How do I top up?",
-        "topped up but no credit",
-        "Can you top up 10 euros",
-        "top-up failed",
-    ],
+    ["top up my phone", "How do I top up?", "topped up but no credit", "Can you top up 10 euros", "top-up failed"],
     ["I lost my credit card", "my credit card is lost", "Lost credit cards", "a lost credit card", "credit card lost!"],
     ["flights to Paris", "book a flight to Paris", "a cheap flight", "When is the flight to Paris?", "Paris flights"],
 ]

@@ -40,13 +40,8 @@ def test_borderline_rows_are_the_least_ahead_of_the_second_best():
 
 
 def test_points_of_a_mixed_table_are_finite_and_leave_out_text():
-    frame = pd.DataFrame(
-        {
-            "x": [1.0, np.nan, 3.0, 5.0],
-            "c": ["a", None, "b", "a"],
-            "d": pd.to_datetime(["2020", "2021", "2021", "2024"]),
-        }
-    )
+    frame = pd.DataFrame({"x": [1.0, np.nan, 3.0, 5.0], "c": ["a", None, "b", "a"]})
+    frame["d"] = pd.to_datetime(["2020", "2021", "2021", "2024"])
     points = points_of(as_cells(frame))
     assert points.shape == (4, 1 + 3 + 1)
     assert np.isfinite(points).all()

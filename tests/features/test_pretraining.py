@@ -11,22 +11,13 @@ import torch
 from image_cases import Break
 from lightning_fabric import Fabric
 
-from neuralbayes.data.sources import ArraySource
 from neuralbayes.features import pretraining
 from neuralbayes.features.encoder import STATES, ImageEncoder
 from neuralbayes.features.pretraining import PRESETS, PretrainConfig, pretrain
 from neuralbayes.training import EarlyStopping, WarnOnCollapse, load_checkpoint, read_metrics
 
-CONFIG = PretrainConfig(
-    encoder="tiny",
-    batch_size=16,
-    microbatch_size=8,
-    smooth_fraction=0.5,
-    epochs=2,
-    schedule="cosine",
-    augment=True,
-    seed=3,
-)
+SIZES = {"encoder": "tiny", "batch_size": 16, "microbatch_size": 8, "epochs": 2}
+CONFIG = PretrainConfig(**SIZES, smooth_fraction=0.5, schedule="cosine", augment=True, seed=3)
 STEPS = 8  # 64 images, two epochs of four batches
 
 HALF = Fabric(accelerator="cpu", devices=1, precision="bf16-mixed")
@@ -83,37 +74,32 @@ def test_a_run_killed_several_times_ends_like_an_unbroken_one(tmp_path, marginal
 
 
 def test_a_finished_run_is_not_trained_again(unbroken):
-    before = weights(unbroken), json.loads((unbroken / "result.json").read_text())["seconds"]
+    before = weights(unbroken), result(unbroken)["seconds"]
     encoder = pretrain(images(), CONFIG, out=unbroken, callbacks=[Break(1, AssertionError("trained"))])
-    assert (weights(unbroken), json.loads((unbroken / "result.json").read_text())["seconds"]) == before
-    assert np.array_equal(
-        encoder.features(ArraySource(images())), ImageEncoder.load(unbroken).features(ArraySource(images()))
-    )
+    assert (weights(unbroken), result(unbroken)["seconds"]) == before
+    assert np.array_equal(encoder.features(images()), ImageEncoder.load(unbroken).features(images()))
 
 
-def test_another_config_in_the_same_folder_is_refused_and_named(unbroken):
+def test_another_config_or_other_images_in_the_same_folder_are_refused_and_named(unbroken):
     before = (unbroken / "config.json").read_bytes()
     with pytest.raises(ValueError, match=r"another config \(different: alpha, scales\)"):
         pretrain(images(), replace(CONFIG, alpha=9.0, scales=(1,)), out=unbroken)
-    assert (unbroken / "config.json").read_bytes() == before
-
-
-def test_other_images_in_the_same_folder_are_refused(unbroken):
     with pytest.raises(ValueError, match="another run needs another"):
         pretrain(images(60), CONFIG, out=unbroken)
+    assert (unbroken / "config.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"encoder": "huge"}, "`encoder` must be one of paper, small, tiny, got 'huge'"),
-        ({"schedule": "step"}, "`schedule` must be one of"),
-        ({"marginal": "none"}, "`marginal` must be one of"),
-        ({"version": 3}, "`version` must be one of 1, 2, got 3"),
-        ({"normalize": "image"}, "`normalize` must be one of"),
-        ({"epochs": 0}, "`epochs` must be at least 1, got 0"),
-        ({"batch_size": 0}, "`batch_size` must be at least 1"),
-        ({"learning_rate": 0.0}, "`learning_rate` must be positive"),
+        ({"encoder": "huge"}, "`encoder`"),
+        ({"schedule": "step"}, "`schedule`"),
+        ({"marginal": "none"}, "`marginal`"),
+        ({"version": 3}, "`version`"),
+        ({"normalize": "image"}, "`normalize`"),
+        ({"epochs": 0}, "`epochs`"),
+        ({"batch_size": 0}, "`batch_size`"),
+        ({"learning_rate": 0.0}, "`learning_rate`"),
         ({"alpha": float("nan")}, "alpha"),
         ({"beta": -1.0}, "beta"),
         ({"smooth_fraction": 2.0}, "fraction"),
@@ -236,12 +222,7 @@ def test_a_run_that_diverges_leaves_a_checkpoint_of_finite_weights(tmp_path):
 
 def test_half_precision_is_refused_where_it_would_round_r_c_away(tmp_path):
     with pytest.raises(ValueError, match="`fabric`"):
-        pretrain(
-            images(16),
-            CONFIG,
-            out=tmp_path / "run",
-            fabric=HALF,
-        )
+        pretrain(images(16), CONFIG, out=tmp_path / "run", fabric=HALF)
     assert not (tmp_path / "run").exists()
 
 

@@ -9,8 +9,6 @@ from pathlib import Path, PureWindowsPath
 
 import pytest
 
-import neuralbayes as nb
-
 HELD = """
 import os
 
@@ -93,19 +91,3 @@ def is_name_on_windows(name):
     return not (
         re.search(r'[<>:"|?*\\\x00-\x1f]', name) or name.endswith((" ", ".")) or PureWindowsPath(name).is_reserved()
     )
-
-
-def test_what_windows_takes_as_a_name():
-    assert is_name_on_windows("run-2.json")
-    assert not any(is_name_on_windows(name) for name in ("a:b", "what?", "end.", "aux", "NUL.txt"))
-
-
-FORKS = r"os\.fork|set_start_method|multiprocessing\.(Process|Pool)\b|ProcessPoolExecutor\(|get_context\((?!\"spawn\")"
-"""Code that starts processes by a fork, or by the default of the system."""
-
-
-def test_processes_are_started_alike_on_all_systems():
-    """Spawned, as on Windows and macOS: fails if a worker needs something that only a fork passes on."""
-    sources = Path(nb.__file__).parent.rglob("*.py")
-    assert [path for path in sources if re.search(FORKS, path.read_text(encoding="utf-8"))] == []
-    assert re.search(FORKS, 'multiprocessing.get_context("fork")')

@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 import torch
 from image_cases import bars
-from other_device import Elsewhere, other_device
+from other_device import other_device
 from process_cases import child, made_once
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
@@ -140,37 +140,18 @@ def mistakes(device: torch.device) -> dict[str, Callable[[], Any]]:
     x = torch.ones(4, 2, device=device)
     return {
         "noise": lambda: x + torch.randn(4, 2),
-        "weights": lambda: x * torch.ones(4)[:, None],
         "in place": lambda: x.add_(torch.ones(2)),
-        "a row more": lambda: torch.cat([x, torch.zeros(1, 2)]),
-        "a basis": lambda: x @ torch.eye(2),
         "an index from there": lambda: torch.eye(2)[torch.zeros(3, dtype=torch.long, device=device)],
         "a network that was not moved": lambda: nn.Linear(2, 3)(x),
-        "labels": lambda: nn.functional.cross_entropy(x, torch.zeros(4, dtype=torch.long)),
-        "places": lambda: torch.zeros_like(x).index_copy(0, torch.arange(4), x),
         "no copy": lambda: x.numpy(),
     }
-
-
-def allowed(device: torch.device) -> list[bool]:
-    x = torch.arange(6.0, device=device).reshape(3, 2)
-    return [
-        isinstance(x, Elsewhere) and x.device == device,
-        torch.equal((x + torch.tensor(1.0)).cpu(), torch.arange(1.0, 7.0).reshape(3, 2)),
-        torch.equal(x[torch.tensor([2, 0])].cpu(), torch.tensor([[4.0, 5.0], [0.0, 1.0]])),
-        torch.equal(torch.zeros(3, 2).copy_(x), x.cpu()),
-        float(x.sum()) == 15.0,
-        x.cpu().numpy().tolist() == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]],
-        torch.zeros(3).to(x).device == device,
-        nn.Linear(2, 3).to(device)(x).device == device,
-    ]
 
 
 def elsewhere(path: Path) -> None:
     """All work on the other device, in a new process, and its messages about mistakes."""
     torch.set_num_threads(1)
     device = other_device()
-    results: dict[str, Any] = {"allowed": allowed(device), "mistakes": {}}
+    results: dict[str, Any] = {"mistakes": {}}
     for name, function in [*mistakes(device).items(), *((name, partial(done, name, device)) for name in WORK)]:
         part = results if name in WORK else results["mistakes"]
         try:
@@ -209,7 +190,3 @@ def test_tensors_on_two_devices_are_found(found: dict[str, Any]) -> None:
     for name in mistakes(torch.device("cpu")):
         expected = "numpy" if name == "no copy" else "Expected all tensors to be on the same device"
         assert expected in found["mistakes"][name], name
-
-
-def test_what_a_graphics_card_allows_is_allowed(found: dict[str, Any]) -> None:
-    assert all(found["allowed"]), found["allowed"]

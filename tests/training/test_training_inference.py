@@ -27,20 +27,14 @@ def test_blocks_are_put_together_in_order(n: int, block: int) -> None:
     assert sizes[:-1] == [block] * (len(sizes) - 1)
 
 
-def test_no_samples_still_have_a_shape() -> None:
-    assert in_blocks(lambda rows: X[rows], 0, block=4).shape == (0, 2)
-
-
-def test_the_type_is_that_of_the_blocks_or_the_one_asked_for() -> None:
+def test_shape_and_type_are_those_of_the_blocks_or_the_type_asked_for() -> None:
     images = np.arange(6, dtype=np.uint8).reshape(3, 2)
     assert in_blocks(lambda rows: images[rows], 3, block=2).dtype == np.uint8
+    assert in_blocks(lambda rows: X[rows], 0, block=4).shape == (0, 2)
+    layer = nn.Linear(2, 3)
+    assert in_blocks(lambda rows: layer(X[rows]), 20, block=7).shape == (20, 3)  # without gradients
     wide = in_blocks(lambda rows: images[rows], 3, block=2, dtype=np.float32)
     assert (wide.dtype, wide.tolist()) == (np.float32, images.tolist())
-
-
-def test_there_are_no_gradients() -> None:
-    layer = nn.Linear(2, 3)
-    assert in_blocks(lambda rows: layer(X[rows]), 20, block=7).shape == (20, 3)
 
 
 @pytest.mark.parametrize("training", [True, False])

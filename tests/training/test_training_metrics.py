@@ -42,10 +42,3 @@ def test_cut_keeps_the_lines_up_to_the_step(tmp_path):
     assert path.read_text().splitlines() == lines[:2]
     write_metrics(path, {"step": 5})
     assert [record["step"] for record in read_metrics(path)] == [2, 4, 5]
-
-
-def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path):
-    with open(tmp_path / "metrics.jsonl", "wb") as file:
-        file.truncate(2**33)
-    with pytest.raises(ValueError, match=r"metrics\.jsonl must have at most 67108864 bytes"):
-        read_metrics(tmp_path / "metrics.jsonl")

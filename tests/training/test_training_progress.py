@@ -39,12 +39,3 @@ def test_a_terminal_of_any_width_shows_all_of_it(width):
     assert "left" in last
     assert "loss 17.53 mi 0.1429 0.2857 0.4286 0.5714 dead 0.1429 0.2857 0.4286 0.5714" in last
     assert "samples/s" in last
-
-
-def test_a_bar_in_a_terminal():
-    screen = io.StringIO()
-    run(console=Console(file=screen, force_terminal=True, width=120))
-    last = screen.getvalue()
-    assert "4/4" in last
-    assert "loss 0.25" in last
-    assert "samples/s" in last

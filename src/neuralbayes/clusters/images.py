@@ -31,7 +31,7 @@ from sklearn.utils.extmath import randomized_svd
 from torch import Tensor, nn
 
 from neuralbayes.bayes import posterior
-from neuralbayes.clusters.known import NO_HINTS, UNKNOWN, Hints, least_number, numbered
+from neuralbayes.clusters.known import NO_HINTS, UNKNOWN, Hints, least_number, numbered_by_class
 from neuralbayes.clusters.merging import Merging, cut, merge_states, neighbor_joint, separation, versions_joint
 from neuralbayes.clusters.posterior import Network, Trained
 from neuralbayes.clusters.rows import Fit
@@ -49,8 +49,7 @@ from neuralbayes.clusters.training import (
 from neuralbayes.neighbors import nearest_neighbors
 from neuralbayes.networks.states import MergedStates, StateNetwork
 from neuralbayes.objectives import Objective
-from neuralbayes.system.autocast import InBfloat16, bfloat16_is_faster
-from neuralbayes.system.devices import device_of, torch_device, working_copy
+from neuralbayes.system.devices import InBfloat16, bfloat16_is_faster, device_of, torch_device, working_copy
 from neuralbayes.training.inference import in_blocks
 from neuralbayes.training.progress import progress
 
@@ -137,7 +136,7 @@ def fit_images(
     merging, by_information = merge_for(joint, n_clusters, data.versions is not None, kinds)
     found, selection = (n_clusters, {}) if n_clusters else choose_number(merging, max_clusters, by_information)
     found = max(found, least)
-    membership = torch.eye(found)[torch.from_numpy(numbered(cut(merging.linkage, found), found, of_classes))]
+    membership = torch.eye(found)[torch.from_numpy(numbered_by_class(cut(merging.linkage, found), found, of_classes))]
     last = Trained([], 0)
     if later_steps and found > 1:
         if objective is None and data.versions is not None and target_prior == "auto":
@@ -211,7 +210,7 @@ def _prepare(
         parts.append(frame.normalize(x))
         if body is None:
             n_versions = int(np.clip(MOVED_NUMBERS // (len(chosen) * x[0].numel()), 1, N_MOVED))
-            moved_parts.append(torch.stack([frame.normalize(moved(x, rng)) for _ in range(n_versions)], dim=1))
+            moved_parts.append(torch.stack([frame.normalize(affinely_moved(x, rng)) for _ in range(n_versions)], dim=1))
     points, versions = torch.cat(parts), torch.cat(moved_parts) if moved_parts else None
     distance, neighbors = nearest_neighbors(points.numpy(), min(n_neighbors, len(points) - 1), verbose=verbose)
     radius = torch.from_numpy(RADIUS * distance[:, -1]).float()
@@ -298,7 +297,7 @@ def target_sizes(sizes: Tensor) -> Tensor | None:
     return None if sizes.max() <= NEARLY_EQUAL * sizes.min() else sizes
 
 
-def moved(images: Tensor, rng: np.random.RandomState) -> Tensor:
+def affinely_moved(images: Tensor, rng: np.random.RandomState) -> Tensor:
     """Apply a different small affine map to each image (n, C, H, W); outside, the nearest border pixel is repeated."""
     maps = torch.from_numpy(affine_maps(len(images), rng)).to(images.dtype)
     grid = nn.functional.affine_grid(maps, list(images.shape), align_corners=False)

@@ -117,7 +117,7 @@ class Hints:
 NO_HINTS = Hints()
 
 
-def numbered(clusters: Labels, n_clusters: int, of_classes: Array) -> Labels:
+def numbered_by_class(clusters: Labels, n_clusters: int, of_classes: Array) -> Labels:
     """Give the cluster of states (n_states,) with most rows of a class, by :meth:`Hints.masses`, the class's number."""
     if not of_classes.size:
         return clusters
@@ -247,7 +247,7 @@ def least_number(hints: Hints, n_clusters: int | None) -> int:
     return least
 
 
-def taught_votes(
+def votes_with_known(
     shares: NDArray[np.float64], partitions: Sequence[Labels], points: Array, neighbors: Labels, hints: Hints
 ) -> NDArray[np.float64]:
     """Mix the votes (n_rows, n_clusters) with the predictions of a classifier, if every cluster has known rows.

@@ -147,10 +147,7 @@ def _information(joint: Array) -> float:
 
 
 def _decrease(joint: Array, sums: Array) -> Array:
-    """Decrease of H(z) - V(z, z') if each pair of clusters is merged: (n, n); minus infinity for one without mass.
-
-    `sums` has, for each pair of rows a and b, the sum of x log x over the entries of their sum.
-    """
+    """Decrease of H - V if each pair is merged: (n, n); from the sums of x log x over the summed rows of each pair."""
     terms, mass, own = _h(joint), joint.sum(axis=1), np.diag(joint)
     of_rows, of_own, of_mass = terms.sum(axis=1), np.diag(terms), _h(mass)
     # -H(z, z') over the rows and columns of a pair, without counting their four crossings twice

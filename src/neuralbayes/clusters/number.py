@@ -35,10 +35,7 @@ COARSE = (2, 3, 4, 6, 8, 11, 15, 20, 28, 40, 56, 80, 110, 150, 200)  # compared 
 VALLEY_ROWS, OF_TABLES, A_CLUSTER = 2000, 320, 64  # rows to look for valleys in if they decide nothing but the verdict
 REPEATABLE = 0.35  # agreement of two halves below which a division is not repeatable at all
 EQUAL = 1e-3  # equal agreements; halves agree as much about clusters as about the same ones joined
-BY_CHANCE_OF_TWO, BY_CHANCE = (
-    0.74,
-    0.38,
-)  # largest agreement of halves of one Gaussian about two clusters, and about more
+BY_CHANCE_OF_TWO, BY_CHANCE = 0.74, 0.38  # largest agreement of halves of a Gaussian about two clusters, and more
 SILHOUETTE_ROWS = 1000
 
 

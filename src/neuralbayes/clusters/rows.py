@@ -21,7 +21,7 @@ from scipy.special import softmax
 from threadpoolctl import threadpool_limits
 
 from neuralbayes.clusters.calibration import calibrated_temperature
-from neuralbayes.clusters.known import NO_HINTS, Hints, least_number, taught_votes
+from neuralbayes.clusters.known import NO_HINTS, Hints, least_number, votes_with_known
 from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint, separation
 from neuralbayes.clusters.number import Kind, Verdict, choose_number, confirmed, stability
 from neuralbayes.clusters.posterior import Network, Posterior, Trained
@@ -133,7 +133,7 @@ def fit_rows(
             voted, shares = agree(_votes(spaces, rows, kind, n_clusters, rng, hints), n_clusters, rng, hints)
             if hints.constrain:
                 free = _votes(spaces, rows, kind, n_clusters, rng, Hints(hints.weight))
-                shares = taught_votes(shares, free, space.denoised, neighbors, hints)
+                shares = votes_with_known(shares, free, space.denoised, neighbors, hints)
                 voted = shares.argmax(axis=1)
     posterior: Posterior
     trained, points = Trained(), space.points

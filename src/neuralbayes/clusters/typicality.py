@@ -217,16 +217,12 @@ def _coordinates(points: Array, center: Array, unit: Array, components: Array) -
 
 
 def _units(centered: Array, center: Array, standardized: NDArray[np.bool_]) -> Array:
-    """The unit of each column: its standard deviation, or 1 where it is not standardised.
-
-    If none is, one factor for all changes no p-value and keeps squared distances in the range of float32. A constant
-    column has the deviation of n values of which one differs by as much as the constant.
-    """
-    if not standardized.any():
+    """The unit of each column: its standard deviation, or 1 where it is not standardised."""
+    if not standardized.any():  # one factor for all changes no p-value, and keeps squared distances within float32
         return np.full(len(center), float(np.sqrt(np.square(centered).mean())) or 1.0)
     deviation = np.sqrt(np.square(centered).mean(axis=0))
     size = np.abs(center)
-    constant = deviation <= CONSTANT * size
+    constant = deviation <= CONSTANT * size  # as if one of the n values differed by as much as the constant
     deviation[constant] = np.where(size > 0.0, size, 1.0)[constant] / math.sqrt(len(centered))
     return np.where(standardized, deviation, 1.0)
 

@@ -19,7 +19,7 @@ from scipy.special import logsumexp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from neuralbayes.clusters.known import NO_HINTS, UNKNOWN, Hints, numbered
+from neuralbayes.clusters.known import NO_HINTS, UNKNOWN, Hints, numbered_by_class
 from neuralbayes.clusters.posterior import Quadratic
 from neuralbayes.clusters.space import Space
 from neuralbayes.neighbors import nearest_neighbors
@@ -31,9 +31,9 @@ Points = NDArray[np.floating]
 GRAPH_NEIGHBORS, SMOOTH_NEIGHBORS = 30, 15  # nearest embeddings that the graph connects, and to average with
 SPECTRAL_ROWS = 12_000  # embeddings above which few eigenvectors of the graph say less than wider averages
 FEW_CLUSTERS = 12  # number of clusters up to which random starts suffice
-CELLS_PER_CLUSTER, LEAST_CELLS = 4, 300
+MICRO_PER_CLUSTER, LEAST_MICRO = 4, 300
 N_STARTS, MULTIPLICATIONS = 10, 5e9  # random starts, fewer if they cost more
-MANY_POINTS, POINTS_PER_CELL = 25_000, 20  # points above which cells are fitted to a sample, and its size
+MANY_POINTS, POINTS_PER_MICRO = 25_000, 20  # points above which microclusters are fitted to a sample, and its size
 MAX_ROUNDS = 50  # of k-means with hints
 N_STEPS, TOLERANCE = 60, 1e-4  # maximum of steps, and increase of the mean log-likelihood below which a fit ends
 
@@ -171,8 +171,8 @@ def kmeans(points: Points, n_clusters: int, rng: np.random.RandomState, hints: H
 def _ward_start(
     points: Points, n_clusters: int, rng: np.random.RandomState, weight: NDArray[np.float64] | None
 ) -> Points:
-    """Means of Ward's clusters of small cells: (at most n_clusters, n_dimensions)."""
-    centers, sizes = cells(points, max(LEAST_CELLS, CELLS_PER_CLUSTER * n_clusters), rng, weight)
+    """Means of microclusters merged by Ward's criterion: (at most n_clusters, n_dimensions)."""
+    centers, sizes = microclusters(points, max(LEAST_MICRO, MICRO_PER_CLUSTER * n_clusters), rng, weight)
     merged = fcluster(ward(centers, sizes), min(n_clusters, len(centers)), "maxclust") - 1
     start = np.zeros((merged.max() + 1, points.shape[1]))
     np.add.at(start, merged, centers * sizes[:, None])
@@ -180,15 +180,12 @@ def _ward_start(
 
 
 def _constrained(points: Points, labels: Labels, n_clusters: int, hints: Hints) -> Labels:
-    """Continue k-means from `labels` under the hints, or from the means of known classes if that ends better.
-
-    Points without hints may go to any cluster, and clusters without a known class may hold any points.
-    """
+    """Continue k-means from `labels` under the hints, or from the means of known classes if that ends better."""
     if not hints.constrain:
         return labels
     weight = np.ones(len(points)) if hints.weight is None else hints.weight
     of_classes = hints.masses(np.eye(n_clusters)[labels])
-    starts = [numbered(np.arange(n_clusters), n_clusters, of_classes)[labels]]
+    starts = [numbered_by_class(np.arange(n_clusters), n_clusters, of_classes)[labels]]
     if len(hints.classes):
         means = np.stack([points[hints.known == c].mean(axis=0) for c in hints.classes])
         nearest = hints.classes[_squares(points, means).argmin(axis=1)]
@@ -221,16 +218,18 @@ def _squares(points: Points, centers: Points) -> NDArray[np.float64]:
     return np.asarray((lengths - 2.0 * (points @ centers.T) + np.square(centers).sum(axis=1)).clip(0.0))
 
 
-def cells(points: Points, n_cells: int, rng: np.random.RandomState, weight: Array | None = None) -> tuple[Array, Array]:
-    """Centres (m, d) and (weighted) sizes (m,) of many small non-empty cells that points are divided into."""
-    if n_cells >= len(points):
+def microclusters(
+    points: Points, n_micro: int, rng: np.random.RandomState, weight: Array | None = None
+) -> tuple[Array, Array]:
+    """Centres (m, d) and (weighted) sizes (m,) of many small, non-empty clusters that points are divided into."""
+    if n_micro >= len(points):
         return np.asarray(points, np.float64), np.ones(len(points)) if weight is None else weight
     some = np.arange(len(points))
     if len(points) >= MANY_POINTS:
-        some = np.sort(rng.permutation(len(points))[: POINTS_PER_CELL * n_cells])
+        some = np.sort(rng.permutation(len(points))[: POINTS_PER_MICRO * n_micro])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = KMeans(n_cells, n_init=1, max_iter=6, random_state=rng)
+        fitted = KMeans(n_micro, n_init=1, max_iter=6, random_state=rng)
         fitted.fit(points[some], sample_weight=None if weight is None else weight[some])
         labels = fitted.labels_ if len(some) == len(points) else fitted.predict(points)
     labels = np.unique(labels, return_inverse=True)[1]
@@ -241,9 +240,9 @@ def cells(points: Points, n_cells: int, rng: np.random.RandomState, weight: Arra
 
 
 def ward(centers: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Merge cells (n_cells, n_dimensions) by the smallest increase of the sum of squares: a linkage as SciPy's.
+    """Merge microclusters (n_micro, n_dimensions) by the smallest increase of the sum of squares: a linkage as SciPy's.
 
-    `sizes` are the numbers of points in the cells, which SciPy's ``linkage`` does not take.
+    `sizes` are their numbers of points, which SciPy's ``linkage`` does not take.
     """
     c, n = centers.copy(), sizes.copy()
     m = len(c)

@@ -16,7 +16,6 @@ from PIL import Image
 from neuralbayes.data.arrays import array_shapes, open_array
 from neuralbayes.data.named import SETS, is_name, load
 from neuralbayes.data.pictures import IN_WORDS, PictureError, Scaling, Skipped, find_pictures, picture_header, readable
-from neuralbayes.data.progress import watched
 from neuralbayes.data.sources import (
     ArraySource,
     DatasetSource,
@@ -30,6 +29,7 @@ from neuralbayes.data.sources import (
     subset,
 )
 from neuralbayes.system.limits import free_memory
+from neuralbayes.training.progress import watched
 
 __all__ = ["ImageSource", "Images", "as_source", "holds_images", "images_given", "load_images"]
 

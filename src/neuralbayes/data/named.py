@@ -23,8 +23,8 @@ from typing import IO, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.data.progress import late_bar
 from neuralbayes.system.files import atomic_write
+from neuralbayes.training.progress import late_bar
 
 VARIABLE = "NEURALBAYES_DATA"
 TIMEOUT = 10.0  # seconds without a response

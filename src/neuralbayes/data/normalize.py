@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from neuralbayes.data.images import ImageSource, as_source
-from neuralbayes.data.progress import late_bar
+from neuralbayes.training.progress import late_bar
 
 Per = Literal["channel", "dimension", "whiten"]
 

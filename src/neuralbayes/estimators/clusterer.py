@@ -154,10 +154,13 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
     ) -> NDArray[np.intp]:
         """Keep labels, prior and typical rows; returns the clusters by size, the order that parameters are to have."""
         labels, total = np.empty(n_rows(samples), np.int64), np.zeros(n_clusters)
-        for rows in self._blocks(len(labels), verbose):
-            p_zx = softmax(self._logits(read(samples, rows)), axis=1)
-            total += p_zx.sum(axis=0) if weight is None else weight[rows] @ p_zx
-            labels[rows] = p_zx.argmax(axis=1)
+        n_blocks = -(-len(labels) // self._block)
+        with progress(n_blocks, description="blocks labelled", enabled=verbose) as display:
+            for rows in self._blocks(len(labels)):
+                p_zx = softmax(self._logits(read(samples, rows)), axis=1)
+                total += p_zx.sum(axis=0) if weight is None else weight[rows] @ p_zx
+                labels[rows] = p_zx.argmax(axis=1)
+                display.advance(samples=len(rows))
         order = np.argsort(-total, kind="stable")  # the largest first; those in `named` keep their numbers
         if named is not None and len(named):
             others = order[~np.isin(order, named)]
@@ -171,9 +174,9 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
     def _keep_typical(self, samples: Samples) -> None:
         """Keep the most typical rows of each cluster, padded with -1, from at most `TYPICAL_OF` rows."""
-        from neuralbayes.explain.prototypes import rank_members, some
+        from neuralbayes.explain.prototypes import at_most, rank_members
 
-        rows = some(np.arange(len(self.labels_)), TYPICAL_OF, np.random.default_rng(0))
+        rows = at_most(np.arange(len(self.labels_)), TYPICAL_OF, np.random.default_rng(0))
         points = self._points(read(samples, rows))
         self.prototypes_ = np.full((self.n_clusters_, N_TYPICAL), -1, np.int64)
         for k, ranked in enumerate(rank_members(points, self.labels_[rows], self.n_clusters_)):
@@ -195,14 +198,9 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
             parts.append(found.astype(np.float32) if single and found.dtype.kind == "f" else found)
         return np.concatenate(parts)
 
-    def _blocks(self, n: int, verbose: bool = False) -> Iterator[NDArray[np.int64]]:
+    def _blocks(self, n: int) -> Iterator[NDArray[np.int64]]:
         """The indices of n samples, one block at a time."""
-        starts = range(0, max(n, 1), self._block)
-        with progress(len(starts), description="blocks labelled", enabled=verbose) as display:
-            for start in starts:
-                rows = np.arange(start, min(start + self._block, n))
-                yield rows
-                display.advance(samples=len(rows))
+        return (np.arange(start, min(start + self._block, n)) for start in range(0, max(n, 1), self._block))
 
     def _checks(self) -> dict[str, bool]:
         n, k = len(self.labels_), self.n_clusters_

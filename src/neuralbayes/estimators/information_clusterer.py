@@ -11,29 +11,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from neuralbayes.clusters.known import Hints, least_number, make_hints
-from neuralbayes.clusters.merging import Merging
-from neuralbayes.clusters.posterior import Posterior, Trained
 from neuralbayes.clusters.rows import TABLE_ROWS, Fit, fit_rows, kind_of
 from neuralbayes.clusters.space import Frame, fit_reduction
-from neuralbayes.clusters.update import (
-    MAX_RESERVOIR,
-    find_new_groups,
-    mixed_reservoir,
-    update_clusters,
-    updated_stability,
-)
-from neuralbayes.estimators.clusterer import CONSTRAINTS, POSITIVE, Array
+from neuralbayes.clusters.update import MAX_RESERVOIR
+from neuralbayes.estimators.clusterer import CONSTRAINTS, POSITIVE
 from neuralbayes.estimators.inputs import Rows, n_rows, read
 from neuralbayes.estimators.merged_states import MergedStates
-from neuralbayes.estimators.saving import is_array, is_count, is_list, is_number
+from neuralbayes.estimators.saving import is_array, is_list, is_number
 
 if TYPE_CHECKING:
     from torch import nn
@@ -173,10 +163,6 @@ class InformationClusterer(MergedStates):
     array([-1, -1])
     """
 
-    cluster_stability_: Array | None
-    separation_: Array
-    n_iter_: int
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS | {
         "metric": [StrOptions({"euclidean", "cosine"})],
         "vectorizer": [*CONSTRAINTS["vectorizer"], StrOptions({"auto"})],
@@ -267,7 +253,7 @@ class InformationClusterer(MergedStates):
 
             named_device(self.device)  # raises before anything is computed
         self._forget()
-        samples = self._opened(X, features)
+        samples = self._samples_to_fit(X, features)
         every, names = make_hints(n_rows(samples), sample_weight, known, must_link, cannot_link)
         if names:
             self.class_names_ = names
@@ -284,7 +270,7 @@ class InformationClusterer(MergedStates):
         self.frame_, self.n_dimensions_, self.verdict_ = found.frame, found.frame.basis.shape[-1], found.verdict
         if n_clusters is None:
             self.selection_ = found.selection
-        self._take(found.posterior, found.membership, found.merging, found.separation, found.trained)
+        self._set_clusters(found.posterior, found.membership, found.merging, found.separation, found.trained)
         self.stability_, self.cluster_stability_ = found.stability, found.cluster_stability
         order = self._keep(samples, self.n_clusters_, bool(self.verbose), weight=weight, named=hints.classes)
         self.membership_, self.separation_ = self.membership_[:, order], self.separation_[order]
@@ -292,12 +278,12 @@ class InformationClusterer(MergedStates):
             self.cluster_stability_ = self.cluster_stability_[order]
         self.states_ = self._states(samples)
         ordinary = np.sort(rng.permutation(fitted)[:TYPICAL_ROWS])
-        self.typicality_ = self._measured(self._typical_rows(read(samples, ordinary)), rng)
+        self.typicality_ = self._fit_typicality(self._typical_rows(read(samples, ordinary)), rng)
         self.n_samples_seen_ = len(fitted)
         if self.network is None:  # keep a random sample of the fitted data, with its weights, for `update`
             share = None if weight is None else weight[fitted] / weight[fitted].sum()
             drawn = np.sort(rng.choice(fitted, min(len(fitted), MAX_RESERVOIR), replace=False, p=share))
-            self.reservoir_, self.reservoir_rows_ = self._kept(samples, drawn)
+            self.reservoir_, self.reservoir_rows_ = self._points_and_rows(samples, drawn)
         if (n_found := len(np.unique(self.labels_))) < self.n_clusters_:
             trained = f", or train for more than {self.n_iter_} steps" if self.posterior_.kind == "network" else ""
             warnings.warn(
@@ -363,87 +349,15 @@ class InformationClusterer(MergedStates):
             **self._training(rng),
         )
 
-    def _training(self, rng: np.random.RandomState) -> dict[str, Any]:
-        names = ("objective", "max_iter", "n_neighbors", "device")
-        return {name: getattr(self, name) for name in names} | {"rng": rng, "verbose": bool(self.verbose)}
-
-    def _take(
-        self, posterior: Posterior, membership: Array, merging: Merging, separation: Array, trained: Trained
-    ) -> None:
-        self.posterior_, self.membership_, self.separation_ = posterior, membership, separation
-        self.n_states_, self.n_clusters_ = membership.shape
-        self.hierarchy_ = merging.linkage
-        self.loss_curve_, self.n_iter_, self.n_iter_start_ = trained.loss_curve, trained.n_iter, trained.n_iter_start
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def update(self, X: Rows) -> Self:
-        """Continue with new samples, which may move the clusters and form new ones.
-
-        Old labels keep their numbers and their meaning: p(z|x) is kept on a random sample of up to 20,000 samples so
-        far. At least ten new samples can form a new cluster. They must be atypical, or lie among far more new samples
-        than chance would suggest. And a valley of low density must separate them from the old clusters, unless they
-        have hardly any old neighbours. A new cluster gets the number `n_clusters_`, which grows up to `max_clusters`
-        (200).
-
-        Parameters
-        ----------
-        X : as in `fit`
-            New samples. Old samples need not be included.
-
-        Returns
-        -------
-        self
-            `labels_` and `states_` refer to `X`; `prior_` and `typicality` to all samples so far.
-
-        Notes
-        -----
-        `update` requires that no network of your own was fitted. It also works on a model that was saved and loaded.
-        """
-        check_is_fitted(self)
-        if not hasattr(self, "reservoir_"):
-            raise ValueError(
-                "`update` needs `network=None`: samples for a network of your own are not kept. Fit all of them again"
-            )
-        samples = self._samples(X)
-        rng = check_random_state(self.random_state)
-        old, n_seen = self.reservoir_, self.n_samples_seen_
-        new, rows = self._kept(samples, np.arange(n_rows(samples)))
-        labels = [self._merged(self._state_logits(x)).argmax(axis=1) for x in (old, new)]
-        p_values, n_calibration = self.typicality_.p_values(rows), self.typicality_.n_calibration
-        at_most = max(0, (self.max_clusters or 200) - self.n_clusters_)
-        groups = find_new_groups(old, labels[0], new, labels[1], p_values, n_calibration, at_most)
-        self._take(*update_clusters(self.posterior_, self.membership_, old, new, groups, **self._training(rng)))
-        p_old, p_new = (softmax(self._merged(self._state_logits(x)), axis=1) for x in (old, new))
-        self.labels_ = p_new.argmax(axis=1)
-        self.states_ = self._states(samples)
-        self.prior_ = np.average([p_old.mean(axis=0), p_new.mean(axis=0)], axis=0, weights=[n_seen, len(new)])
-        if self.n_clusters_ > 1 and self.verdict_ == "none":
-            self.verdict_ = "segments"
-        points, both = np.concatenate([old, new]), np.append(p_old.argmax(axis=1), self.labels_)
-        again = updated_stability(points, self.kind_, both, self.n_clusters_, rng)
-        self.stability_, self.cluster_stability_ = again
-        from_old, from_new = mixed_reservoir(len(old), n_seen, len(new), rng)
-        self.reservoir_ = np.concatenate([old[from_old], new[from_new]])
-        self.reservoir_rows_ = np.concatenate([self.reservoir_rows_[from_old], rows[from_new]])
-        self.n_samples_seen_ = n_seen + len(new)
-        self.typicality_ = self._measured(self.reservoir_rows_, rng)
-        self._keep_typical(samples)
-        return self
-
     def _checks(self) -> dict[str, bool]:
-        k, d = self.n_clusters_, self.n_dimensions_
-        reservoir, rows = getattr(self, "reservoir_", None), getattr(self, "reservoir_rows_", None)
-        counts = ("n_samples_seen_", "n_iter_start_")
+        k = self.n_clusters_
         return super()._checks() | {
-            **{name: is_count(getattr(self, name)) for name in counts},
             "verdict_": self.verdict_ in ("clusters", "segments", "none"),
             "stability_": self.stability_ is None or is_number(self.stability_),
             "cluster_stability_": self.cluster_stability_ is None or is_array(self.cluster_stability_, "f", k),
             "kind_": self.kind_ in ("table", "embeddings", "pixels", "images"),
             "kind_reason_": isinstance(self.kind_reason_, str),
             "class_names_": is_list(getattr(self, "class_names_", []), lambda name: isinstance(name, str)),
-            "reservoir_": rows is None if reservoir is None else is_array(reservoir, "f", None, d),
-            "reservoir_rows_": reservoir is None or is_array(rows, "f", len(reservoir), None),
             "feature_scales_": is_list(getattr(self, "feature_scales_", [])),
         }
 

@@ -1,4 +1,4 @@
-"""Clusters that are merged states: p(z|x), rejection by typicality, and cuts into other numbers of clusters."""
+"""Clusters that are merged states: p(z|x), rejection by typicality, cuts, and updates with new samples."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from neuralbayes.clusters.merging import check_linkage, cut, separation
-from neuralbayes.clusters.posterior import Network, Quadratic
+from neuralbayes.clusters.merging import Merging, check_linkage, cut, separation
+from neuralbayes.clusters.posterior import Network, Posterior, Quadratic, Trained
 from neuralbayes.clusters.space import Frame
 from neuralbayes.clusters.typicality import Typicality
+from neuralbayes.clusters.update import find_new_groups, mixed_reservoir, update_clusters, updated_stability
 from neuralbayes.estimators.clusterer import Array, Clusterer
 from neuralbayes.estimators.inputs import (
     Rows,
@@ -45,13 +48,24 @@ class MergedStates(Clusterer):
     membership_: Array
     hierarchy_: Array
     states_: NDArray[np.int64]
+    reservoir_: Array
+    reservoir_rows_: Array
     n_states_: int
+    n_iter_: int
+    n_samples_seen_: int
+    verdict_: str
+    separation_: Array
+    stability_: float | None
+    cluster_stability_: Array | None
     n_neighbors: int
+    max_clusters: int | None
+    random_state: int | np.random.RandomState | None
     device: str
+    verbose: bool
     metric: Literal["euclidean", "cosine"]
     kind_: Literal["table", "embeddings", "pixels", "images"]
 
-    def _opened(self, X: Rows, features: Any) -> Samples:
+    def _samples_to_fit(self, X: Rows, features: Any) -> Samples:
         """Check the samples, and record their shape or columns."""
         if features is not None:
             X, scales = features_for(X, features)
@@ -143,14 +157,14 @@ class MergedStates(Clusterer):
         """Rows that nothing was fitted to, except the reduction of sparse ones."""
         return self.frame_.features(some if self.image_shape_ is None else some.reshape(len(some), -1))
 
-    def _measured(self, points: Array, rng: np.random.RandomState) -> Typicality:
+    def _fit_typicality(self, points: Array, rng: np.random.RandomState) -> Typicality:
         """The typicality of rows like these, as `_typical_rows` gives them."""
         standardize: bool | NDArray[np.bool_] = self.kind_ == "table"
         if hasattr(self, "vectorizer_"):  # the width of a category was chosen, that of a number was not
             standardize = np.array([len(np.unique(column)) > 2 for column in points.T])
         return Typicality.fit(points, random_state=rng, standardize=standardize)
 
-    def _kept(self, samples: Samples, rows: NDArray[np.int64]) -> tuple[Array, Array]:
+    def _points_and_rows(self, samples: Samples, rows: NDArray[np.int64]) -> tuple[Array, Array]:
         """Points and typical rows of some samples, in single precision unless these are a table, far from 0 perhaps."""
         precision = np.float64 if self.kind_ == "table" else np.float32
         points, typical = [], []
@@ -197,6 +211,73 @@ class MergedStates(Clusterer):
         other.separation_ = separation(other.predict_proba(X), neighbors)
         return other
 
+    def _training(self, rng: np.random.RandomState) -> dict[str, Any]:
+        names = ("objective", "max_iter", "n_neighbors", "device")
+        return {name: getattr(self, name) for name in names} | {"rng": rng, "verbose": bool(self.verbose)}
+
+    def _set_clusters(
+        self, posterior: Posterior, membership: Array, merging: Merging, separation: Array, trained: Trained
+    ) -> None:
+        self.posterior_, self.membership_, self.separation_ = posterior, membership, separation
+        self.n_states_, self.n_clusters_ = membership.shape
+        self.hierarchy_ = merging.linkage
+        self.loss_curve_, self.n_iter_, self.n_iter_start_ = trained.loss_curve, trained.n_iter, trained.n_iter_start
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def update(self, X: Rows) -> Self:
+        """Continue with new samples, which may move the clusters and form new ones.
+
+        Old labels keep their numbers and their meaning: p(z|x) is kept on a random sample of up to 20,000 samples so
+        far. At least ten new samples can form a new cluster. They must be atypical, or lie among far more new samples
+        than chance would suggest. And a valley of low density must separate them from the old clusters, unless they
+        have hardly any old neighbours. A new cluster gets the number `n_clusters_`, which grows up to `max_clusters`
+        (200).
+
+        Parameters
+        ----------
+        X : as in `fit`
+            New samples. Old samples need not be included.
+
+        Returns
+        -------
+        self
+            `labels_` and `states_` refer to `X`; `prior_` and `typicality` to all samples so far.
+
+        Notes
+        -----
+        `update` requires that no network of your own was fitted. It also works on a model that was saved and loaded.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "reservoir_"):
+            raise ValueError(
+                "`update` needs `network=None`: samples for a network of your own are not kept. Fit all of them again"
+            )
+        samples = self._samples(X)
+        rng = check_random_state(self.random_state)
+        old, n_seen = self.reservoir_, self.n_samples_seen_
+        new, rows = self._points_and_rows(samples, np.arange(n_rows(samples)))
+        labels = [self._merged(self._state_logits(x)).argmax(axis=1) for x in (old, new)]
+        p_values, n_calibration = self.typicality_.p_values(rows), self.typicality_.n_calibration
+        at_most = max(0, (self.max_clusters or 200) - self.n_clusters_)
+        groups = find_new_groups(old, labels[0], new, labels[1], p_values, n_calibration, at_most)
+        self._set_clusters(*update_clusters(self.posterior_, self.membership_, old, new, groups, **self._training(rng)))
+        p_old, p_new = (softmax(self._merged(self._state_logits(x)), axis=1) for x in (old, new))
+        self.labels_ = p_new.argmax(axis=1)
+        self.states_ = self._states(samples)
+        self.prior_ = np.average([p_old.mean(axis=0), p_new.mean(axis=0)], axis=0, weights=[n_seen, len(new)])
+        if self.n_clusters_ > 1 and self.verdict_ == "none":
+            self.verdict_ = "segments"
+        points, both = np.concatenate([old, new]), np.append(p_old.argmax(axis=1), self.labels_)
+        again = updated_stability(points, self.kind_, both, self.n_clusters_, rng)
+        self.stability_, self.cluster_stability_ = again
+        from_old, from_new = mixed_reservoir(len(old), n_seen, len(new), rng)
+        self.reservoir_ = np.concatenate([old[from_old], new[from_new]])
+        self.reservoir_rows_ = np.concatenate([self.reservoir_rows_[from_old], rows[from_new]])
+        self.n_samples_seen_ = n_seen + len(new)
+        self.typicality_ = self._fit_typicality(self.reservoir_rows_, rng)
+        self._keep_typical(samples)
+        return self
+
     @property
     def module_(self) -> nn.Module:
         """The clusterer as a module of PyTorch: from rows, or images (n, C, H, W) in [0, 1], to logits."""
@@ -239,15 +320,18 @@ class MergedStates(Clusterer):
         return Network(filled(made, arrays, network), self.device)
 
     def _checks(self) -> dict[str, bool]:
-        m, posterior = self.n_states_, self.posterior_
+        m, posterior, d = self.n_states_, self.posterior_, self.n_dimensions_
+        reservoir, rows = getattr(self, "reservoir_", None), getattr(self, "reservoir_rows_", None)
         check_linkage(self.hierarchy_)
-        fits = isinstance(posterior, Network) or posterior.centers.shape == (m, self.n_dimensions_)
+        fits = isinstance(posterior, Network) or posterior.centers.shape == (m, d)
         return super()._checks() | {
-            "n_states_": is_count(m),
+            **{name: is_count(getattr(self, name)) for name in ("n_states_", "n_samples_seen_", "n_iter_start_")},
             "states_": is_array(self.states_, "i", len(self.labels_), low=0, high=m - 1),
             "membership_": is_array(self.membership_, "f", m, self.n_clusters_, low=0, high=1),
             "hierarchy_": len(self.hierarchy_) == m - 1,
-            "frame_": self.frame_.basis.shape[-1] == self.n_dimensions_,
+            "frame_": self.frame_.basis.shape[-1] == d,
             "posterior_": fits,
             "typicality_": isinstance(self.typicality_, Typicality),
+            "reservoir_": rows is None if reservoir is None else is_array(reservoir, "f", None, d),
+            "reservoir_rows_": reservoir is None or is_array(rows, "f", len(reservoir), None),
         }

@@ -229,9 +229,9 @@ def filled(module: nn.Module, arrays: Arrays, network: nn.Module | None = None) 
     return module.eval().requires_grad_(False)
 
 
-def is_count(value: Any, most: float = 2**63) -> bool:
-    """Whether a value is an integer from 0 to `most`."""
-    return type(value) is int and 0 <= value <= most
+def is_count(value: Any) -> bool:
+    """Whether a value is an integer from 0 that fits into 64 bits."""
+    return type(value) is int and 0 <= value < 2**63
 
 
 def is_number(value: Any) -> bool:

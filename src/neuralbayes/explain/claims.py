@@ -261,7 +261,7 @@ def plain_name(column: str) -> str:
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", re.sub(r"[_.\s]+", " ", column)).strip().split()
     if len(words) > 1 and words[-1].strip("()[]").lower() in UNITS:
         words = words[:-1]
-    return _cut(" ".join(word if word.isupper() else word.lower() for word in words) or column)
+    return _shortened(" ".join(word if word.isupper() else word.lower() for word in words) or column)
 
 
 def _value_words(column: str, value: str) -> str:
@@ -269,12 +269,12 @@ def _value_words(column: str, value: str) -> str:
     if value in ("true", "false"):
         return plain_name(column) if value == "true" else f"not {plain_name(column)}"
     telling = len(value) > 2 and not re.fullmatch(r"[-+\d.,:/ ]+|yes|none|other|unknown|nan|n/a", value.lower())
-    return _cut(value) if telling else f"{plain_name(column)} {value}"
+    return _shortened(value) if telling else f"{plain_name(column)} {value}"
 
 
 def _shown(value: float, column: Cells) -> str:
     return as_date(86_400.0 * round(value / 86_400.0)) if column.kind == "date" else short_number(value)
 
 
-def _cut(text: str, most: int = 30) -> str:
+def _shortened(text: str, most: int = 30) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"

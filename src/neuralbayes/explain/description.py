@@ -14,7 +14,7 @@ from neuralbayes.explain.claims import Claim, check_claims, differences
 from neuralbayes.explain.columns import Cells, as_cells, row_names
 from neuralbayes.explain.names import name_clusters
 from neuralbayes.explain.phrases import key_phrases, phrase_names
-from neuralbayes.explain.prototypes import MAX_RANKED, borderline_members, points_of, rank_members, some
+from neuralbayes.explain.prototypes import MAX_RANKED, at_most, borderline_members, points_of, rank_members
 from neuralbayes.explain.rules import Rule, find_rules
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def describe(
         raise ValueError(f"`proba` must have shape ({n_rows}, {k}), got {proba.shape}")
 
     rng = np.random.default_rng(0)
-    rows = some(np.arange(n_rows), MAX_ROWS, rng)
+    rows = at_most(np.arange(n_rows), MAX_ROWS, rng)
     own = every[rows]
     found = [] if frame is None else as_cells(frame.iloc[rows])
     skipped = set(left_out) if frame is None else {*written_columns(frame), *left_out}
@@ -169,7 +169,7 @@ def describe(
         phrases = key_phrases([texts[i] if isinstance(texts[i], str) else "" for i in rows], own, k)
         named = list(zip(phrase_names(phrases), phrases, strict=True))
     rules = find_rules([column for column in columns if column.name in fitted] or columns, own, k)
-    drawn = np.concatenate([some(np.flatnonzero(own == i), MAX_RANKED, rng) for i in range(k)] or [rows[:0]])
+    drawn = np.concatenate([at_most(np.flatnonzero(own == i), MAX_RANKED, rng) for i in range(k)] or [rows[:0]])
     where = points_of([column.take(drawn) for column in columns]) if points is None else points[rows[drawn]]
     typical = rank_members(where, own[drawn], k) if where.shape[1] else [drawn[:0]] * k
     close = [drawn[:0]] * k if proba is None else borderline_members(proba[rows], own, N_ROWS)

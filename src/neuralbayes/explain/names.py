@@ -11,7 +11,7 @@ from scipy.special import entr
 from neuralbayes.explain.claims import MOST, Checked, Claim, Part, strongest
 from neuralbayes.explain.columns import Cells, membership_information
 from neuralbayes.explain.conditions import Mask
-from neuralbayes.explain.prototypes import some
+from neuralbayes.explain.prototypes import at_most
 
 LARGE, SMALL = 0.25, 0.05
 """Minimum difference between the shares of members and of other rows: of a claim in a name, and of a claim that only
@@ -45,7 +45,7 @@ def name_clusters(checked: Checked) -> list[tuple[str, list[Claim]]]:
     parts, choice, check = checked.parts, checked.choice, checked.check
     n_clusters, n_rows = len(choice.sizes), len(checked.labels)
     told = checked.told(LARGE, MOST)
-    rows = some(np.flatnonzero(checked.chooses), MAX_ROWS, np.random.default_rng(0))
+    rows = at_most(np.flatnonzero(checked.chooses), MAX_ROWS, np.random.default_rng(0))
     searched, labels = [column.take(rows) for column in checked.columns], checked.labels[rows]
     chosen = [_chosen(told[k], parts, searched, labels == k) for k in range(n_clusters)]
     sound = checked.sound(SMALL, MOST)

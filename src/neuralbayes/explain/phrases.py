@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from neuralbayes.explain.claims import Claim, half_of_each
 from neuralbayes.explain.names import numbered
-from neuralbayes.explain.prototypes import some
+from neuralbayes.explain.prototypes import at_most
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -52,21 +52,9 @@ while who whom whose why will with won't would yes yet you you'd you'll you're y
 STOP_WORDS = frozenset(STOP.split())
 """Words that neither begin nor end a phrase."""
 
-PREPOSITIONS = {
-    "across",
-    "against",
-    "along",
-    "around",
-    "between",
-    "during",
-    "how",
-    "in",
-    "on",
-    "through",
-    "under",
-    "until",
-}
-PARTICLES = {"away", "back", "down", "off", "out", "over", "up"} | PREPOSITIONS
+OF_PLACE = {"across", "against", "along", "around", "between", "in", "on", "through", "under"}
+PREPOSITIONS = OF_PLACE | {"during", "how", "until"}
+PARTICLES = PREPOSITIONS | {"away", "back", "down", "off", "out", "over", "up"}
 """Words that may end a phrase, as in "top up", but neither begin one nor stand alone. Prepositions end it only where
 nothing follows that they could belong to: "I cannot log in", "log in to it", "carry-on bag", not "arrive in Rome"."""
 
@@ -99,7 +87,7 @@ def key_phrases(
     from scipy.sparse import csr_array
 
     rng = np.random.default_rng(0)
-    rows = some(np.arange(len(texts)), MAX_TEXTS, rng)
+    rows = at_most(np.arange(len(texts)), MAX_TEXTS, rng)
     own = np.where(labels[rows] < 0, n_clusters, labels[rows])
     counts, numbers = _counts([texts[i] for i in rows])
     chooses = half_of_each(own, rng)

@@ -31,10 +31,10 @@ def rank_members(points: NDArray[Any], labels: NDArray[np.integer], n_clusters: 
     [array([1, 0, 2, 3]), array([4])]
     """
     rng = np.random.default_rng(0)
-    return [_ranked(points, some(np.flatnonzero(labels == k), MAX_RANKED, rng), rng) for k in range(n_clusters)]
+    return [_ranked(points, at_most(np.flatnonzero(labels == k), MAX_RANKED, rng), rng) for k in range(n_clusters)]
 
 
-def some(rows: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def at_most(rows: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """At most `n` of the rows, ascending."""
     return rows if len(rows) <= n else np.sort(rng.choice(rows, n, replace=False))
 
@@ -70,7 +70,7 @@ def _ranked(points: NDArray[Any], members: NDArray[np.intp], rng: np.random.Gene
     if len(members) < 2:
         return members
     x = np.asarray(points[members], dtype=np.float64)
-    drawn = some(np.arange(len(x)), MAX_DRAWN, rng)
+    drawn = at_most(np.arange(len(x)), MAX_DRAWN, rng)
     n_near = len(drawn) // 2
     # If the row itself was drawn, it is the nearest, at distance 0; one more is taken to make up for it.
     nearest = np.partition(euclidean_distances(x, x[drawn]), n_near, axis=1)[:, : n_near + 1]

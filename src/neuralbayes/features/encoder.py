@@ -230,7 +230,7 @@ class StateUse:
 
 @torch.no_grad()
 def state_use(encoder: ImageEncoder, source: ImageSource, n_images: int = 2048) -> dict[str, StateUse]:
-    """Use of the states of each hidden layer of `encoder`, on the first `n_images`.
+    """Use of the states of each hidden layer of `encoder`, in evaluation mode, on the first `n_images`.
 
     n images can show at most log n nats, so use more images than the layers have states.
     """
@@ -239,14 +239,13 @@ def state_use(encoder: ImageEncoder, source: ImageSource, n_images: int = 2048) 
     n = min(n_images, len(source))
     p_z: dict[str, Tensor] = {}
     h_zx = dict.fromkeys(STATES, 0.0)
-    with evaluation_mode(encoder):
-        for indices in np.array_split(np.arange(n), math.ceil(n / 256)):
-            share = len(indices) / n
-            for name, logits in states(encoder.prepare(source.read(indices)).to(device)).items():
-                p_zx = posterior(logits)
-                part = share * prior(p_zx)
-                p_z[name] = p_z[name] + part if name in p_z else part
-                h_zx[name] += share * float(conditional_entropy(p_zx))
+    for indices in np.array_split(np.arange(n), math.ceil(n / 256)):
+        share = len(indices) / n
+        for name, logits in states(encoder.prepare(source.read(indices)).to(device)).items():
+            p_zx = posterior(logits)
+            part = share * prior(p_zx)
+            p_z[name] = p_z[name] + part if name in p_z else part
+            h_zx[name] += share * float(conditional_entropy(p_zx))
     return {
         name: StateUse(p.mean(dim=(1, 2)).cpu(), max(0.0, float(entropy(p, dim=0).mean()) - h_zx[name]))
         for name, p in p_z.items()

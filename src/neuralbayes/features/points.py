@@ -40,8 +40,14 @@ def with_features(
 
 def _of_texts_or_images(points: Points, features: Any, device: str, cache: Path | None, progress: bool) -> Points:
     """Texts or images with their features, from a network, a function, a file or an array."""
-    from neuralbayes.features.kept import kept_features
-    from neuralbayes.features.networks import Network, better_network, default_network, load_network, needs_network
+    from neuralbayes.features.cache import cached_features
+    from neuralbayes.features.networks import (
+        FeatureNetwork,
+        better_network,
+        default_network,
+        load_network,
+        needs_network,
+    )
 
     kind: Literal["pictures", "texts"] = "pictures" if points.noun == "image" else "texts"
     if points.noun == "image" and (features in (None, "pixels") if isinstance(features, str | None) else False):
@@ -55,12 +61,12 @@ def _of_texts_or_images(points: Points, features: Any, device: str, cache: Path 
     if features is None or isinstance(features, np.ndarray | list) or str(features).lower().endswith(".npy"):
         return _with_array(points, features)
     if callable(features):
-        network = Network(getattr(features, "__name__", "function"), kind, "", features, own=True)
+        network = FeatureNetwork(getattr(features, "__name__", "function"), kind, "", features, own=True)
     else:
         network = load_network(str(features), kind, device=device)
     items: Any = points.texts if points.images is None else points.images
     kept = None if cache is None else cache / "features.safetensors"
-    found = kept_features(network, items, kept, verbose=progress)
+    found = cached_features(network, items, kept, verbose=progress)
     return replace(
         points,
         X=found,

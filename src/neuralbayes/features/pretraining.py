@@ -6,7 +6,6 @@ import copy
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +19,7 @@ from torch import Tensor, nn
 from neuralbayes.bayes import mutual_information, posterior, prior
 from neuralbayes.data.images import as_source
 from neuralbayes.data.normalize import Normalization, Per
-from neuralbayes.distributed import default_fabric, rank_zero_result
+from neuralbayes.distributed import default_fabric, noise_of_rank, rank_zero_result, seeded_globally
 from neuralbayes.features.encoder import STATES, WIDTHS, ImageEncoder, is_dead, state_use
 from neuralbayes.gradients.exact import Marginal, backward
 from neuralbayes.networks.hidden import HiddenStates
@@ -30,7 +29,6 @@ from neuralbayes.system.files import write_json
 from neuralbayes.training.batches import batches_for, check_integer
 from neuralbayes.training.callbacks import Callback, StopOnNaN, TrainingState, WarnOnCollapse
 from neuralbayes.training.loop import cosine, train
-from neuralbayes.training.rng import noise_of_rank, seeded_globally
 from neuralbayes.training.run_folder import open_run
 
 if TYPE_CHECKING:
@@ -236,7 +234,7 @@ def pretrain(
 
         if folder is not None:  # only after all settings and images have been checked
             rank_zero_result(fabric, lambda: open_run(folder, "mim", settings))
-        with noise_of_rank(fabric, config.seed) if fabric.world_size > 1 else nullcontext():
+        with noise_of_rank(fabric, config.seed):
             state = train(
                 states,
                 step,

@@ -24,12 +24,12 @@ from sklearn.preprocessing import StandardScaler
 
 from neuralbayes.data.images import Images, ImageSource, as_source, load_images
 from neuralbayes.data.named import Split
-from neuralbayes.data.progress import late_bar
 from neuralbayes.data.sources import ArraySource, subset
+from neuralbayes.features.cache import cached_features
 from neuralbayes.features.encoder import ImageEncoder
-from neuralbayes.features.kept import kept_features
-from neuralbayes.features.networks import Network, digest_of
+from neuralbayes.features.networks import FeatureNetwork, digest_of
 from neuralbayes.training.inference import in_blocks
+from neuralbayes.training.progress import late_bar
 
 Head = Literal["mlp", "linear", "knn"]
 HEADS = ("mlp", "linear", "knn")
@@ -155,12 +155,12 @@ def probe(
         raise ValueError(f"`seeds` must be at least 1, got {seeds!r}")
     samples, classes, name, class_names = labelled(X, y, "X")
     if test is None:
-        rows, held_out = divided(classes, name, class_names)
+        rows, held_out = held_out_part(classes, name, class_names)
         parts = [(_some(samples, part), classes[part]) for part in (rows, held_out)]
     else:
         test_X, test_y = test if isinstance(test, tuple) and len(test) == 2 else (test, None)
         parts = [(samples, classes), labelled(test_X, test_y, "test")[:2]]
-    train_y, held_y = numbered([of_part for _, of_part in parts])
+    train_y, held_y = class_numbers([of_part for _, of_part in parts])
     start = time.perf_counter()
     folder = None if cache is None else Path(cache)
     train, held = (
@@ -234,8 +234,8 @@ def features_of(
             return encoder.features(samples, state, verbose=verbose)
         weights = encoder.state_dict() | {k: torch.from_numpy(v) for k, v in encoder.normalization.to_arrays().items()}
         identity = digest_of(weights, (encoder.normalization.to_dict(), state))
-        network = Network(state, "pictures", identity, lambda images: encoder.features(images, state))
-        return kept_features(network, samples, cache / f"{state}-{identity[:12]}.safetensors", verbose=verbose)
+        network = FeatureNetwork(state, "pictures", identity, lambda images: encoder.features(images, state))
+        return cached_features(network, samples, cache / f"{state}-{identity[:12]}.safetensors", verbose=verbose)
     if encoder is None and not isinstance(samples, np.ndarray):
         size = math.prod(samples.shape)
         return in_blocks(lambda some: samples.read(some).reshape(-1, size) / np.float32(255), len(samples), block=1000)
@@ -270,7 +270,7 @@ def labelled(X: Any, y: Any, name: str) -> tuple[Samples, NDArray[Any], str, Seq
     return samples, classes, called, class_names
 
 
-def numbered(parts: Sequence[NDArray[Any]]) -> list[NDArray[np.int64]]:
+def class_numbers(parts: Sequence[NDArray[Any]]) -> list[NDArray[np.int64]]:
     """Classes as numbers from 0, alike in all parts. Numbers are kept unless one is negative."""
     if all(part.dtype.kind in "iu" and part.min(initial=0) >= 0 for part in parts):
         return [part.astype(np.int64) for part in parts]
@@ -278,7 +278,7 @@ def numbered(parts: Sequence[NDArray[Any]]) -> list[NDArray[np.int64]]:
     return list(np.split(numbers.astype(np.int64), np.cumsum([len(part) for part in parts])[:-1]))
 
 
-def divided(
+def held_out_part(
     classes: NDArray[Any], name: str, class_names: Sequence[str] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Indices of the training and the held-out samples, in ascending order: the same for the same classes."""

@@ -73,13 +73,6 @@ def rows_network(n_features: int, hidden: Sequence[int]) -> nn.Sequential:
     return nn.Sequential(OrderedDict([*mlp((n_features, *hidden, 1), batch_norm=True).named_children()][:-1]))
 
 
-def mean_variance_scale(X: Array, standardize: bool) -> tuple[Array, Array, Array]:
-    """Mean and variance of each column, and its divisor: its own standard deviation, or a common one."""
-    scaler = StandardScaler().fit(X)
-    common = np.full(X.shape[1], np.sqrt(scaler.var_.mean()) or 1.0)
-    return scaler.mean_, scaler.var_, scaler.scale_ if standardize else common
-
-
 def train_rows(
     X: Array,
     hidden: Sequence[int],
@@ -116,12 +109,14 @@ def train_rows(
     standardize : bool, default=True
         Divide each column by its own standard deviation, or all by a common one.
     """
-    mean, variance, std = mean_variance_scale(X, standardize)
+    scaler = StandardScaler().fit(X)
+    variance = scaler.var_
+    std = scaler.scale_ if standardize else np.full(X.shape[1], np.sqrt(variance.mean()) or 1.0)
     batch_size = even_batches(len(X), batch_size)
     n_products = batch_size * sum(a * b for a, b in pairwise((X.shape[1], *hidden)))
     with torch.random.fork_rng(), threadpool_limits(1 if n_products < SMALL else None):
         torch.manual_seed(seed)
-        encoder = RowsEncoder(rows_network(X.shape[1], hidden), mean, std)
+        encoder = RowsEncoder(rows_network(X.shape[1], hidden), scaler.mean_, std)
         states = HiddenStates(encoder.network, [n for n, _ in encoder.network.named_children() if n[:4] == "relu"], [1])
         # Steps are relative to the length of a row and differences to the number of states, so the meaning of `beta`
         # does not depend on the number of columns and units.

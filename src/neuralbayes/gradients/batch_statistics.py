@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from neuralbayes.system.autocast import widened
+from neuralbayes.system.devices import widened
 
 _EPSILON = 1e-12
 

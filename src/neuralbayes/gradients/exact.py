@@ -41,7 +41,7 @@ from neuralbayes.gradients.passes import (
 )
 from neuralbayes.objectives.base import Objective, Outputs, RunningPrior, WeightedSum, as_list, interior_posterior
 from neuralbayes.objectives.smoothness import Smoothness
-from neuralbayes.system.autocast import within_autocast, without_autocast
+from neuralbayes.system.devices import within_autocast, without_autocast
 
 Marginal = Literal["minibatch", "running", "exact"]
 

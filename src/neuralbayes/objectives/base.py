@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from neuralbayes.bayes import check_states, posterior, prior, sample_mean
-from neuralbayes.system.autocast import without_autocast
+from neuralbayes.system.devices import without_autocast
 
 Outputs = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
 

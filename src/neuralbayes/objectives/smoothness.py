@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from neuralbayes.bayes import normalized_weight, posterior
 from neuralbayes.objectives.base import Outputs, as_list
-from neuralbayes.system.autocast import widened, within_autocast, without_autocast
+from neuralbayes.system.devices import widened, within_autocast, without_autocast
 
 Zeta = Literal["batch", "sample"]
 Coefficients = Literal["normal", "binary"]

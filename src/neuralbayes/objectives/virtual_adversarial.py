@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from neuralbayes.system.autocast import widened, within_autocast, without_autocast
+from neuralbayes.system.devices import widened, within_autocast, without_autocast
 
 Logits = Callable[[Tensor], Tensor]
 

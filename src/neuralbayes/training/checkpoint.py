@@ -1,15 +1,20 @@
-"""Checkpoints: one file of `torch.save` for each, whose name contains its digest, read with ``weights_only=True``."""
+"""Checkpoints: one file of `torch.save` for each, whose name contains its digest, read with ``weights_only=True``.
+
+They hold the states of all random generators that a step may draw from.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import pickle
+import random
 import warnings
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
@@ -91,6 +96,32 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     if not isinstance(state, dict):
         raise ValueError(f"{path} does not hold the state of a run, but {type(state).__name__}")
     return state
+
+
+def get_rng_state(device: torch.device) -> dict[str, Any]:
+    """States of the global generators of Python, NumPy, torch on the CPU and torch on `device`."""
+    version, words, next_gauss = random.getstate()
+    # The global NumPy generator is not used here, but a user's augmentation may draw from it.
+    name, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002
+    state = {
+        "python": (version, torch.tensor(words), next_gauss),
+        "numpy": (name, torch.from_numpy(np.asarray(keys, dtype=np.int64)), position, has_gauss, gauss),
+        "torch": torch.get_rng_state(),
+    }
+    if device.type != "cpu":
+        state[device.type] = torch.get_device_module(device).get_rng_state()
+    return state
+
+
+def set_rng_state(state: Mapping[str, Any], device: torch.device) -> None:
+    """Restore the result of :func:`get_rng_state`. On another kind of device, its generator is left unchanged."""
+    version, words, next_gauss = state["python"]
+    random.setstate((version, tuple(words.tolist()), next_gauss))
+    name, keys, position, has_gauss, gauss = state["numpy"]
+    np.random.set_state((name, keys.numpy().astype(np.uint32), position, has_gauss, gauss))  # noqa: NPY002
+    torch.set_rng_state(state["torch"])
+    if device.type in state:
+        torch.get_device_module(device).set_rng_state(state[device.type])
 
 
 def _digest(content: bytes) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,14 +15,13 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.data import Dataset
 
-from neuralbayes.distributed import default_fabric, n_processes, rank_zero_result
+from neuralbayes.distributed import default_fabric, n_processes, noise_of_rank, rank_zero_result
 from neuralbayes.gradients.exact import Marginal, backward
 from neuralbayes.objectives.base import Objective, WeightedSum, described
 from neuralbayes.objectives.smoothness import Smoothness
 from neuralbayes.training.batches import batches_for
 from neuralbayes.training.callbacks import Callback, StopOnNaN, TrainingState
 from neuralbayes.training.loop import Schedule, train
-from neuralbayes.training.rng import noise_of_rank
 from neuralbayes.training.run_folder import open_run
 
 if TYPE_CHECKING:
@@ -150,8 +148,7 @@ def fit(
         options: dict[str, Any] = {"marginal": marginal, "smoothness": smoothness, "recompute": recompute}
         return {"loss": backward(objective, network, batch, microbatch_size=size, **options)}
 
-    # A single process keeps its generators.
-    with noise_of_rank(fabric, seed) if fabric.world_size > 1 else nullcontext():
+    with noise_of_rank(fabric, seed):
         state = train(
             network,
             step,

@@ -1,17 +1,21 @@
-"""Progress: a bar in a terminal, occasional lines in a file, or nothing."""
+"""Progress: a bar in a terminal, occasional lines in a file, a bar for what takes long, or nothing."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
     from rich.text import Text
+
+T = TypeVar("T")
+
+DELAY = 2.0  # seconds after which a late bar appears
 
 
 class Display:
@@ -86,3 +90,39 @@ def progress(
     below = Text()  # the numbers have a line of their own, for narrow terminals
     with Live(Group(bar, below), console=console):
         yield Display(total, completed, bar, below)
+
+
+@contextmanager
+def late_bar(
+    description: str, total: int | None, *, unit: str = "items", enabled: bool = True
+) -> Iterator[Callable[[int], None]]:
+    """Yield a function that counts "items" or "bytes". After two seconds, a bar is drawn on standard error."""
+    if not enabled:
+        yield lambda amount: None
+        return
+
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    amounts = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
+    bar = Progress("{task.description}", BarColumn(), amounts, TimeRemainingColumn(), console=Console(stderr=True))
+    task, start = bar.add_task(description, total=total), time.monotonic()
+
+    def advance(amount: int) -> None:
+        bar.advance(task, amount)
+        if time.monotonic() - start > DELAY:
+            bar.start()
+
+    try:
+        yield advance
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+
+
+def watched(items: Iterable[T], description: str, total: int, enabled: bool) -> Iterator[T]:
+    """Yield the items and count them in a late bar."""
+    with late_bar(description, total, enabled=enabled) as advance:
+        for item in items:
+            yield item
+            advance(1)

@@ -47,8 +47,7 @@ from neuralbayes.system.files import (
 )
 from neuralbayes.training.batches import Batches
 from neuralbayes.training.callbacks import Callback, TrainingState
-from neuralbayes.training.checkpoint import FOLDER, load_checkpoint, save_checkpoint
-from neuralbayes.training.rng import get_rng_state, set_rng_state
+from neuralbayes.training.checkpoint import FOLDER, get_rng_state, load_checkpoint, save_checkpoint, set_rng_state
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric

@@ -7,7 +7,7 @@ from unittest import mock
 import numpy as np
 import torch
 
-from neuralbayes.training.rng import noise_of_rank, seeded_globally
+from neuralbayes.distributed import noise_of_rank, seeded_globally
 
 
 def states() -> tuple[Any, ...]:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.data.progress import late_bar
+from neuralbayes.training.progress import late_bar
 
 if TYPE_CHECKING:
     from neuralbayes.data.sources import ImageSource
-    from neuralbayes.features.networks import Network
+    from neuralbayes.features.networks import FeatureNetwork
 
 BLOCK = 256
 """Pictures or texts per computation."""
@@ -22,8 +22,8 @@ BLOCK = 256
 Digests = NDArray[np.uint8]
 
 
-def kept_features(
-    network: Network, items: Sequence[str] | ImageSource, path: Path | None = None, *, verbose: bool = False
+def cached_features(
+    network: FeatureNetwork, items: Sequence[str] | ImageSource, path: Path | None = None, *, verbose: bool = False
 ) -> NDArray[np.float32]:
     """The features of all items, from the file `path` or computed and added to it.
 
@@ -34,7 +34,7 @@ def kept_features(
     """
     digests, read = _readable(items, network)
     path = None if network.own else path
-    known, features = _kept(path, network.identity)
+    known, features = _cached(path, network.identity)
     place = {item.tobytes(): i for i, item in enumerate(known)}
     new: list[int] = []  # where each unknown item stands first
     for i, item in enumerate(digests):
@@ -65,7 +65,7 @@ def kept_features(
 
 
 def _readable(
-    items: Sequence[str] | ImageSource, network: Network
+    items: Sequence[str] | ImageSource, network: FeatureNetwork
 ) -> tuple[Digests, Callable[[NDArray[np.int64]], Any]]:
     """A digest of the content of each item, (n, 16), and a function that reads items as input of the network."""
     if not hasattr(items, "read"):
@@ -83,7 +83,7 @@ def _readable(
     return _digests(image.tobytes() for block in blocks for image in block), fitted.read
 
 
-def _kept(path: Path | None, identity: str) -> tuple[Digests, NDArray[np.float32]]:
+def _cached(path: Path | None, identity: str) -> tuple[Digests, NDArray[np.float32]]:
     """Digests and features in a file; none if it is missing, damaged, or of another network."""
     nothing = np.empty((0, 16), np.uint8), np.empty((0, 0), np.float32)
     if path is None or not path.is_file():
