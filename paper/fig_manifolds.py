@@ -43,10 +43,7 @@ def tables(results: Results) -> list[Table]:
     for name, right in _shares(results).items():
         counts = [f"{_solved(values)} of {len(values)}" if values else "-" for values in right.values()]
         rows.append((name, *counts, *(text(values) for values in right.values())))
-    note = (
-        "A seed counts if at most one point in a thousand is wrong. Batches hold a quarter of the points (spirals: a "
-        "third). Some draws of the blobs have no gap."
-    )
+    note = "Batches hold a quarter of the points (spirals: a third). Some draws of the blobs have no gap."
     circles = [record for record in results if record.settings["published"] == "circles"]
     grouped = by(circles, lambda r: (r.settings["setting"], r.settings["scale"], r.settings["gap"]))
     cells = {key: [_right(record) for record in group] for key, group in grouped.items()}
@@ -54,13 +51,13 @@ def tables(results: Results) -> list[Table]:
     grid = [
         (f"{setting}, zeta {step:g}", *(text(cells.get((setting, step, gap), []), 0) for gap in gaps))
         for setting, step in product(SETTINGS, sorted({step for _, step, _ in cells}))
-        if any((setting, step, gap) in cells for gap in gaps)
+        if step == ZETA or setting == WHOLE
     ]
     head = ("set", "here", "here, in batches", "correct points, %", "in batches, %")
     return [
         Table("The authors' setting: seeds that label a set optimally", head, rows, note),
         Table(
-            "Circles: correct points in %, by the scale of zeta and the gap",
+            "Circles: correct points in %, by the gap and the scale of zeta",
             ("setting", *(f"gap {gap:g}" for gap in gaps)),
             grid,
         ),
@@ -172,13 +169,12 @@ def _harder_table(results: Results) -> Table:
         seeds = by([r for r in group if r.settings["method"] == method], lambda record: record.seed).values()
         return text([_right(max(found, key=merit)) for found in seeds])
 
-    networks = {"batches": "batches", "whole": "all points"}
-    columns = {(m, c): f"{title}, beta by {c}" for m, title in networks.items() for c in ("labels", "objective")}
+    columns = {("whole", choice): f"beta by {choice}" for choice in ("labels", "objective")}
     columns["labeler", "objective"] = "ManifoldLabeler"
     groups = by(results, lambda record: record.settings["points"])
     rows = [(points, *(best(group, *column) for column in columns)) for points, group in groups.items()]
     note = (
-        "Recorded by an earlier version of this folder: the network, with one beta for each seed selected by the "
-        "labels, as in the paper, or by the objective."
+        "Recorded by an earlier version of this folder: the network on all points, with the beta of each seed selected "
+        "by the labels, as in the paper, or by the objective."
     )
     return Table("Harder sets, not in the paper: correctly labelled points, %", ("set", *columns.values()), rows, note)
