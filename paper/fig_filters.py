@@ -158,7 +158,7 @@ def tables(results: Results) -> list[Table]:
     ]
     note = (
         "Dead: p(z) below a tenth of 1/K. Similarity: the cosine between a filter and its most similar image, averaged "
-        "over filters that are not dead; 1 if the filter is the image."
+        "over filters that are not dead."
     )
     return [Table("MNIST filters", ("setting", *columns), rows, note)]
 

@@ -35,8 +35,8 @@ OPTIMAL = 0.999
 
 
 def tables(results: Results) -> list[Table]:
-    """How often each set is solved, the circles by gap and step, and the harder sets."""
-    results, harder = _authors(results), [record for record in results if "published" not in record.settings]
+    """How often each set is solved, and the circles by gap and step."""
+    results = _authors(results)
     if not results:
         return []
     rows = []
@@ -61,7 +61,6 @@ def tables(results: Results) -> list[Table]:
             ("setting", *(f"gap {gap:g}" for gap in gaps)),
             grid,
         ),
-        *([_harder_table(harder)] if harder else []),
     ]
 
 
@@ -124,6 +123,7 @@ def not_run(results: Results) -> list[str]:
 
 
 def _authors(results: Results) -> list[Record]:
+    """The runs on the authors' sets; the records have others, of an earlier version of this folder."""
     return [record for record in results if "published" in record.settings]
 
 
@@ -159,22 +159,3 @@ def _panel(name: str, record: Record) -> Panel:
         extent=grid_around(plane, n)[1],
         decision_map=np.eye(max(states.max(), labels.max()) + 1)[states.reshape(n, n)],
     )
-
-
-def _harder_table(results: Results) -> Table:
-    """Recorded runs on sets of this library: the paper's network with several values of beta, and ManifoldLabeler."""
-
-    def best(group: Results, method: str, choice: str) -> str:
-        merit = _right if choice == "labels" else lambda record: -float(record.values["objective"])
-        seeds = by([r for r in group if r.settings["method"] == method], lambda record: record.seed).values()
-        return text([_right(max(found, key=merit)) for found in seeds])
-
-    columns = {("whole", choice): f"beta by {choice}" for choice in ("labels", "objective")}
-    columns["labeler", "objective"] = "ManifoldLabeler"
-    groups = by(results, lambda record: record.settings["points"])
-    rows = [(points, *(best(group, *column) for column in columns)) for points, group in groups.items()]
-    note = (
-        "Recorded by an earlier version of this folder: the network on all points, with the beta of each seed selected "
-        "by the labels, as in the paper, or by the objective."
-    )
-    return Table("Harder sets, not in the paper: correctly labelled points, %", ("set", *columns.values()), rows, note)

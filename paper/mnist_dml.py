@@ -71,15 +71,11 @@ def labeling_network(
 
 KINDS = {
     "random": "random network",
-    "logits": "paper's network, R_c on logits",
-    "posterior": "paper's network, R_c on p(z|x)",
-    "alpha": "paper's network, DML(alpha=2)",
-    "prior": 'paper\'s network, DML(weights="prior")',
-    "merged": "states merged, DML() times 10",
-    "merged-alpha": "states merged, DML(alpha=0.4) times 10",
+    "logits": "R_c on logits",
+    "posterior": "R_c on p(z|x)",
 }
-"""Networks in the records. Only the first three are the paper's, and are still run: with R_c on the logits (the
-authors' code) or on the softmax (the text)."""
+"""With R_c on the logits (the authors' code) or on the softmax (the text). The records have others, which are not the
+paper's."""
 
 Arm = tuple[str, float]
 """A kind and the weight of R_c."""
@@ -186,11 +182,9 @@ class Network(NamedTuple):
     full: bool
 
     @property
-    def published(self) -> float | None:
+    def published(self) -> float:
         """Accuracy in the paper, in percent."""
-        if self[:2] in PAPERS:
-            return APPENDIX_H["learnt"]
-        return APPENDIX_H["random"] if self.kind == "random" else None
+        return APPENDIX_H["random" if self.kind == "random" else "learnt"]
 
     @property
     def title(self) -> str:
@@ -203,7 +197,7 @@ class Network(NamedTuple):
 def network_of(record: Record) -> Network:
     """The row of a run."""
     s = record.settings
-    full = s["width"] == 1.0 and not s["kind"].startswith("merged")
+    full = s["width"] == 1.0
     updates = s["epochs"] * len(Source(**s["train"])) // s["batch_size"] if full and s["kind"] != "random" else 0
     return Network(s["kind"], float(s["beta"]), updates, full)
 
@@ -214,12 +208,11 @@ def tables(results: Results) -> list[Table]:
         linear = [text(accuracies(found, probed)) for probed in PROBED]
         shown = {"clusters": (1, 100.0), "largest": (1, 100.0), "objective": (3, 1.0)}
         others = (text([r.values[name] for r in found if name in r.values], *how) for name, how in shown.items())
-        rows.append((_short(network), *linear, *others))
+        rows.append((network.title, *linear, *others))
     head = ("network", "on the softmax", "on the logits", "clusters", "largest state, %", "DML loss")
     note = (
         "Clusters: each state is matched with a digit. Beta is relative to the mean over states: 1, or 0.1 if appendix "
-        "H means the sum. Not in the paper: alpha, weights, and merged states (`InformationClusterer` with this "
-        "objective)."
+        "H means the sum."
     )
     return [Table("MNIST: honest accuracy in %", head, rows, note)]
 
@@ -243,10 +236,10 @@ def claims(results: Results) -> list[Claim]:
     if value is not None:
         verdict = every({"best": value}, least=reached, short="does not hold here")
     numbers = "; ".join(
-        f"{_short(n)}: {text(_best(found))} % (n = {len(found)})" for n, found in (full or papers).items()
+        f"{n.title}: {text(_best(found))} % (n = {len(found)})" for n, found in (full or papers).items()
     )
     gains = {
-        f"{_short(n)}, from the {'softmax' if probed == SOFTMAX else 'logits'}": difference(
+        f"{n.title}, from the {'softmax' if probed == SOFTMAX else 'logits'}": difference(
             accuracies(found, probed), accuracies(random[n.full], probed)
         )
         for n, found in papers.items()
@@ -308,11 +301,6 @@ def not_run(results: Results) -> list[str]:
     ]
 
 
-def _short(network: Network) -> str:
-    """Its name beside others of the paper's networks."""
-    return network.title.removeprefix("paper's network, ")
-
-
 def _best(found: Results) -> list[float]:
     """Honest accuracies on the softmax or on the logits, whichever has the higher mean."""
     probed = [accuracies(found, name) for name in PROBED if name in found[0].values["probes"]]
@@ -321,5 +309,5 @@ def _best(found: Results) -> list[float]:
 
 def _networks(results: Results) -> dict[Network, list[Record]]:
     """The runs of each network, in the order of `KINDS`, the narrower ones first."""
-    found = by(results, network_of)
+    found = by([record for record in results if record.settings["kind"] in KINDS], network_of)
     return {n: found[n] for n in sorted(found, key=lambda n: (list(KINDS).index(n.kind), -n.beta, n.updates, n.full))}
