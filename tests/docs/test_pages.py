@@ -173,10 +173,14 @@ def test_the_walks_for_contributors_are_those_of_a_profile(tmp_path, monkeypatch
 
 def test_the_version_and_the_requirements_are_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    version, recipe = project["version"], (ROOT / "release" / "conda" / "recipe.yaml").read_text(encoding="utf-8")
-    assert f'\n  version: "{version}"\n' in recipe
+    version = project["version"]
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\n## {version} (" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    path = ROOT / "release" / "conda" / "recipe.yaml"
+    if not path.exists():
+        pytest.skip("the recipe is not part of the sdist")
+    recipe = path.read_text(encoding="utf-8")
+    assert f'\n  version: "{version}"\n' in recipe
     renamed = {"torch": "pytorch", "matplotlib": "matplotlib-base"}
     needed = {
         f"{renamed.get(name, name)} >={least}" for name, least in (d.split(">=") for d in project["dependencies"])
