@@ -19,9 +19,7 @@ from paper.tables import Table
 NAME = "fig-v1-v2"
 TITLE = "Figure 7: version 1 against version 2"
 AT_FULL_SCALE = "four days on two cores"
-ABOUT = (
-    "The runs of figure 2 with scaling, and the same draws with version 1. The paper shows a picture without numbers."
-)
+ABOUT = "The runs of figure 2 with scaling, and the same draws with version 1."
 LAYERS = ("relu1", "relu2", "relu3", "relu4")
 
 
