@@ -27,7 +27,7 @@ def commands() -> str:
     return "\n".join(pages)
 
 
-(DOCS / "commands.md").write_text(commands(), encoding="utf-8")
+(DOCS / "commands.txt").write_text(commands(), encoding="utf-8")
 
 extensions = [
     "myst_parser",
@@ -47,7 +47,7 @@ autodoc_inherit_docstrings = False
 templates_path = ["templates"]
 numpydoc_show_class_members = False
 nitpicky = True  # broken references are errors
-exclude_patterns = ["_build", "gallery", "commands.md"]
+exclude_patterns = ["_build", "gallery"]
 html_theme = "furo"
 html_title = "neuralbayes"
 html_static_path = ["static"]

@@ -16,7 +16,6 @@ import neuralbayes as nb
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 GUIDES = sorted(path for path in DOCS.rglob("*.md") if not {"_build", "api", "examples"} & set(path.parts))
-GUIDES = [path for path in GUIDES if path.name != "commands.md"]  # written from the help of the commands
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *GUIDES]
 EXAMPLES = sorted((DOCS / "gallery").glob("*.py"))
 REFERENCE = (DOCS / "reference.md").read_text(encoding="utf-8")
