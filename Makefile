@@ -95,4 +95,4 @@ wheel:  ## build wheel and sdist in dist/ twice, compare and check them
 	.venv/wheel/bin/python release/wheel.py
 
 clean:  ## remove everything that the other targets created
-	rm -rf .venv demo dist docs/_build docs/api docs/examples .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/commands.md
+	rm -rf .venv demo dist docs/_build docs/api docs/examples .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/commands.txt

@@ -17,17 +17,17 @@ sys.path[:0] = [str(DOCS), str(DOCS.parent)]  # gallery_look, paper
 
 
 def commands() -> str:
-    """The help of the commands with their examples, which reference.md includes."""
+    """The help of the commands with what stands below it and their examples, which reference.md includes."""
     app, pages = import_module("neuralbayes.cli").app, []
-    for section in re.split(r"(?m)^## neuralbayes ", app.generate_docs())[1:]:
+    for section in re.split(r"(?m)^## neuralbayes (?=\w)", app.generate_docs().split("\n## neuralbayes --")[0])[1:]:
         name, _, text = section.split("**Everywhere**")[0].partition("\n")
-        examples = re.findall(r"\[cyan\](.*?)\[/cyan\]", str(app[name].help_epilogue or "").replace("\\[", "["))
-        block = "\n".join(["```console", *examples, "```", ""]) if examples else ""
-        pages.append(f"### {name}\n{text}\n{block}")
+        below, _, shown = str(app[name].help_epilogue).replace("\\[", "[").partition("[bold]Examples[/bold]")
+        examples = "\n".join(re.findall(r"\[cyan\](.*?)\[/cyan\]", shown))
+        pages.append(f"### {name}\n{text}\n{below}\n```console\n{examples}\n```\n")
     return "\n".join(pages)
 
 
-(DOCS / "commands.md").write_text(commands(), encoding="utf-8")
+(DOCS / "commands.txt").write_text(commands(), encoding="utf-8")
 
 extensions = [
     "myst_parser",
@@ -47,7 +47,7 @@ autodoc_inherit_docstrings = False
 templates_path = ["templates"]
 numpydoc_show_class_members = False
 nitpicky = True  # broken references are errors
-exclude_patterns = ["_build", "gallery", "commands.md"]
+exclude_patterns = ["_build", "gallery"]
 html_theme = "furo"
 html_title = "neuralbayes"
 html_static_path = ["static"]

@@ -7,7 +7,6 @@ from typing import Any
 
 from paper.protocol import PROTOCOLS, Head, Protocol, probe_parts
 from paper.runs import Record, Results
-from paper.statistics import text
 
 DIGITS = 5  # of an accuracy; 10,000 test images determine four
 
@@ -43,11 +42,6 @@ def accuracy(record: Record, layer: str, protocol: Protocol = "validation") -> f
 def accuracies(results: Results, layer: str, protocol: Protocol = "validation") -> list[float]:
     """Accuracy of each run."""
     return [accuracy(record, layer, protocol) for record in results]
-
-
-def both(results: Results, layer: str) -> tuple[str, str]:
-    """Table cells: accuracy under the paper's protocol and honest accuracy, in percent; "-" without results."""
-    return text(accuracies(results, layer, "paper")), text(accuracies(results, layer))
 
 
 def selected(results: Results, layer: str, protocol: Protocol) -> list[Record]:

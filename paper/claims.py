@@ -14,10 +14,10 @@ Verdict = Literal["holds", "holds in part", "reversed", "undecided", "does not h
 
 VERDICTS: dict[Verdict, str] = {
     "holds": "every condition of its rule is met",
-    "holds in part": "some are met",
-    "reversed": "the opposite is significant, mostly",
+    "holds in part": "some conditions are met",
+    "reversed": "most differences are significant, but in the opposite direction",
     "undecided": "intervals contain both answers, or there are fewer than three runs",
-    "does not hold here": "clearly short of what is claimed",
+    "does not hold here": "clearly short of the claim",
     "not run": "nothing in the records is about it",
 }
 

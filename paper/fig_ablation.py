@@ -190,7 +190,7 @@ def not_run(results: Results) -> list[str]:
         missing.append("figures 2, 3 and 7 with the paper's encoder and settings")
     fresh = len({r.seed for r in learnt if r.seed >= FRESH})
     if fresh < ENOUGH:
-        missing.append(f"figure 2 with {ENOUGH} draws of their own ({fresh} so far)")
+        missing.append(f"figure 2 with {ENOUGH} new draws ({fresh} so far)")
     return missing
 
 

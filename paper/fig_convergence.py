@@ -41,16 +41,7 @@ def runs(scale: Scale, seeds: int | None) -> list[Cell]:
 
 
 def tables(results: Results) -> list[Table]:
-    rows = []
-    for name in FIGURE_3:
-        cells = [f"about {FIGURE_3[name]:.0f}"]
-        for protocol in PANELS:
-            starts, arrivals = (_values(results, name, measure, protocol) for measure in (itemgetter(0), _arrival))
-            cells += [text(starts), text(arrivals, factor=1)]
-        rows.append((name, *cells))
-    head = ("features", "published start", "start, validation", "epoch, validation", "start, on 128", "epoch, on 128")
-    title = "Accuracy after the first epoch in %, and the first epoch within one point of the best accuracy"
-    return [Table(title, head, rows)]
+    return []  # the claims have the numbers
 
 
 def pictures(results: Results) -> list[Picture]:

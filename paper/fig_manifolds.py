@@ -35,18 +35,15 @@ OPTIMAL = 0.999
 
 
 def tables(results: Results) -> list[Table]:
-    """How often each set is solved, the circles by gap and step, and the harder sets."""
-    results, harder = _authors(results), [record for record in results if "published" not in record.settings]
+    """How often each set is solved, and the circles by gap and step."""
+    results = _authors(results)
     if not results:
         return []
     rows = []
     for name, right in _shares(results).items():
         counts = [f"{_solved(values)} of {len(values)}" if values else "-" for values in right.values()]
         rows.append((name, *counts, *(text(values) for values in right.values())))
-    note = (
-        "A seed counts if at most one point in a thousand is wrong. Batches hold a quarter of the points (spirals: a "
-        "third). Some draws of the blobs have no gap."
-    )
+    note = "Batches hold a quarter of the points (spirals: a third). Some draws of the blobs have no gap."
     circles = [record for record in results if record.settings["published"] == "circles"]
     grouped = by(circles, lambda r: (r.settings["setting"], r.settings["scale"], r.settings["gap"]))
     cells = {key: [_right(record) for record in group] for key, group in grouped.items()}
@@ -54,17 +51,16 @@ def tables(results: Results) -> list[Table]:
     grid = [
         (f"{setting}, zeta {step:g}", *(text(cells.get((setting, step, gap), []), 0) for gap in gaps))
         for setting, step in product(SETTINGS, sorted({step for _, step, _ in cells}))
-        if any((setting, step, gap) in cells for gap in gaps)
+        if step == ZETA or setting == WHOLE
     ]
     head = ("set", "here", "here, in batches", "correct points, %", "in batches, %")
     return [
         Table("The authors' setting: seeds that label a set optimally", head, rows, note),
         Table(
-            "Circles: correct points in %, by the scale of zeta and the gap",
+            "Circles: correct points in %, by the gap and the scale of zeta",
             ("setting", *(f"gap {gap:g}" for gap in gaps)),
             grid,
         ),
-        *([_harder_table(harder)] if harder else []),
     ]
 
 
@@ -127,6 +123,7 @@ def not_run(results: Results) -> list[str]:
 
 
 def _authors(results: Results) -> list[Record]:
+    """The runs on the authors' sets; the records have others, of an earlier version of this folder."""
     return [record for record in results if "published" in record.settings]
 
 
@@ -162,23 +159,3 @@ def _panel(name: str, record: Record) -> Panel:
         extent=grid_around(plane, n)[1],
         decision_map=np.eye(max(states.max(), labels.max()) + 1)[states.reshape(n, n)],
     )
-
-
-def _harder_table(results: Results) -> Table:
-    """Recorded runs on sets of this library: the paper's network with several values of beta, and ManifoldLabeler."""
-
-    def best(group: Results, method: str, choice: str) -> str:
-        merit = _right if choice == "labels" else lambda record: -float(record.values["objective"])
-        seeds = by([r for r in group if r.settings["method"] == method], lambda record: record.seed).values()
-        return text([_right(max(found, key=merit)) for found in seeds])
-
-    networks = {"batches": "batches", "whole": "all points"}
-    columns = {(m, c): f"{title}, beta by {c}" for m, title in networks.items() for c in ("labels", "objective")}
-    columns["labeler", "objective"] = "ManifoldLabeler"
-    groups = by(results, lambda record: record.settings["points"])
-    rows = [(points, *(best(group, *column) for column in columns)) for points, group in groups.items()]
-    note = (
-        "Recorded by an earlier version of this folder: the network, with one beta for each seed selected by the "
-        "labels, as in the paper, or by the objective."
-    )
-    return Table("Harder sets, not in the paper: correctly labelled points, %", ("set", *columns.values()), rows, note)

@@ -10,7 +10,7 @@ from paper.cells import IMAGES, LAST, Cell, dead_share
 from paper.cells import settings as settings
 from paper.claims import Claim, every, listed
 from paper.experiment import Picture
-from paper.fig_ablation import ARM_HEAD, TWO, arm_points, arm_rows, by_draw, draw_of, of_mim
+from paper.fig_ablation import TWO, arm_points, by_draw, draw_of, of_mim
 from paper.pictures import draw_scatter
 from paper.runs import Record, Results, Scale
 from paper.statistics import estimate, paired, text
@@ -19,9 +19,7 @@ from paper.tables import Table
 NAME = "fig-v1-v2"
 TITLE = "Figure 7: version 1 against version 2"
 AT_FULL_SCALE = "four days on two cores"
-ABOUT = (
-    "The runs of figure 2 with scaling, and the same draws with version 1. The paper shows a picture without numbers."
-)
+ABOUT = "The runs of figure 2 with scaling, and the same draws with version 1."
 LAYERS = ("relu1", "relu2", "relu3", "relu4")
 
 
@@ -35,15 +33,12 @@ def runs(scale: Scale, seeds: int | None) -> list[Cell]:
 
 
 def tables(results: Results) -> list[Table]:
-    arms = {name: records for name, records in _arms(results).items() if records}
     dead = [
         (name, *(text(list(by_draw(records, partial(dead_share, layer=layer)).values())) for layer in LAYERS))
-        for name, records in arms.items()
+        for name, records in _arms(results).items()
+        if records
     ]
-    return [
-        Table("Accuracy in %, over draws of alpha and beta", ARM_HEAD, arm_rows(arms)),
-        Table("Dead states in %: p(z) below a tenth of 1/K", ("runs", *LAYERS), dead),
-    ]
+    return [Table("Dead states in %: p(z) below a tenth of 1/K", ("runs", *LAYERS), dead)]
 
 
 def pictures(results: Results) -> list[Picture]:

@@ -12,7 +12,7 @@ from neuralbayes.system.files import atomic_write
 from paper import NAMES, load_experiment
 from paper.accuracy import pairs
 from paper.claims import VERDICTS, Claim
-from paper.experiment import Experiment, Picture
+from paper.experiment import Picture
 from paper.published import AUTHORS_URL, PAPER_URL, SETTINGS, summary
 from paper.runs import SCALES, Record, Scale, read_records
 from paper.tables import Table
@@ -79,13 +79,14 @@ def compose(folder: Path) -> tuple[str, list[Picture]]:
     pictures = []
     for experiment in experiments:
         records = results[experiment.NAME]
-        parts.append(f"## {experiment.TITLE}\n\n{experiment.ABOUT} {_scope(experiment, records)}")
+        scope = f"`python -m paper {experiment.NAME}` runs it." if records else "Not run."
+        parts.append(f"## {experiment.TITLE}\n\n{experiment.ABOUT} {scope}")
         if records:
             mine = experiment.pictures(records)
             parts += [f"![{one.caption}]({PICTURES}/results-{one.name}.png)" for one in mine]
             parts += [table.markdown() for table in experiment.tables(records)]
             pictures += mine
-    parts.append(f"## Settings that differ: the paper → **here**\n\n{settings_that_differ(results)}")
+    parts.append(f"## Settings that differ\n\nThe paper's are in brackets.\n\n{settings_that_differ(results)}")
     parts.append("## Not run\n\n" + "\n".join(f"- {line}" for line in missing))
     return "\n\n".join(part for part in parts if part) + "\n", pictures
 
@@ -97,7 +98,7 @@ def _verdicts(claims: Sequence[Claim]) -> str:
     before = [None, *claims[:-1]]
     rules = ["the same" if b and b.rule == c.rule else c.rule for b, c in zip(before, claims, strict=True)]
     rows = [
-        (f"“{c.words}” ({c.where.replace('section ', '§ ')})", f"**{c.verdict}**", rule, c.measured)
+        (f"“{c.words}” ({c.where.split(', ')[-1]})", f"**{c.verdict}**", rule, c.measured)
         for c, rule in zip(claims, rules, strict=True)
     ]
     head = ("the paper says", "verdict", "it holds if", "measured")
@@ -113,12 +114,6 @@ def _verdicts(claims: Sequence[Claim]) -> str:
     )
 
 
-def _scope(experiment: Experiment, records: Sequence[Record]) -> str:
-    """How much was run, and by which command."""
-    hours = sum(record.about["seconds"] for record in records) / 3600
-    return f"{len(records)} runs, {hours:.1f} hours: `python -m paper {experiment.NAME}`." if records else "Not run."
-
-
 def settings_that_differ(results: Mapping[str, Sequence[Record]]) -> str:
     """A line for each group of experiments: the settings of the paper, and what was run instead."""
     places: dict[tuple[str, str], list[str]] = {}
@@ -129,7 +124,7 @@ def settings_that_differ(results: Mapping[str, Sequence[Record]]) -> str:
             here = summary([one[setting] for one in run if setting in one])
             if run and here not in (of_paper, "-") and of_paper not in UNSAID:
                 where = experiment.TITLE.split(":")[0]
-                places.setdefault((setting, f"{of_paper} → **{here}**"), []).append(where)
+                places.setdefault((setting, f"**{here}** ({of_paper})"), []).append(where)
     lines: dict[str, list[str]] = {}
     for (setting, change), titles in places.items():
         lines.setdefault(", ".join(titles), []).append(f"{setting}: {change}")
@@ -139,22 +134,15 @@ def settings_that_differ(results: Mapping[str, Sequence[Record]]) -> str:
 def _protocols(results: Mapping[str, Sequence[Record]]) -> str:
     """How far the paper's protocol exceeds the honest one, over all runs, each counted once."""
     seen: set[str] = set()
-    rows, every = [], []
-    for name, records in results.items():
-        found = pairs([record for record in records if record.key not in seen])
+    every = []
+    for records in results.values():
+        every += pairs([record for record in records if record.key not in seen])
         seen |= {record.key for record in records}
-        if found:
-            rows.append((name, str(len(found)), _excess(found)))
-            every += found
     if not every:
         return ""
     above = sum(paper > honest for honest, paper in every)
-    by_experiment = ", ".join(f"{points} in {name} ({n})" for name, n, points in rows)
+    excess = fmean(paper - honest for honest, paper in every)
     return (
-        f"**Excess of the paper's protocol.** Over {len(every)} probes, it is {_excess(every)} points above the honest "
-        f"accuracy on average, and higher in {above} of them: {by_experiment}."
+        f"In {above} of {len(every)} probes, accuracy is higher under the paper's protocol; on average, by "
+        f"{100 * excess:.1f} points."
     )
-
-
-def _excess(found: Sequence[tuple[float, float]]) -> str:
-    return f"{100 * fmean(paper - honest for honest, paper in found):+.1f}"

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import product
 
 from paper import fig_ablation
-from paper.accuracy import accuracies, both
+from paper.accuracy import accuracies
 from paper.cells import IMAGES, LAST, Cell, ImageScale, preset
 from paper.cells import settings as settings
 from paper.claims import Claim, every, listed, most
@@ -14,7 +14,7 @@ from paper.experiment import Picture
 from paper.pictures import draw_lines
 from paper.published import TABLE_1
 from paper.runs import Results, Scale, by
-from paper.statistics import Estimate, difference
+from paper.statistics import Estimate, difference, text
 from paper.tables import Table
 
 NAME = "table-batch"
@@ -56,24 +56,19 @@ def runs(scale: Scale, seeds: int | None) -> list[Cell]:
 def tables(results: Results) -> list[Table]:
     cells = _cells(results)
     sizes, batches = _sizes(cells)
-    rows = []
-    for size, marginal in product(sizes, MARGINALS):
-        found = [both(_found(cells, marginal, size, batch), LAST) for batch in batches]
-        texts = ("" if batch < size else f"{b} ({a})" for batch, (a, b) in zip(batches, found, strict=True))
-        rows.append((f"{size}, {marginal}", *texts))
-    published = sorted({batch for row in TABLE_1.values() for batch in row})
-    return [
-        Table(
-            "Here: honest accuracy in % (under the paper's protocol)",
-            ("mini-batch, p(z)", *(f"batch {batch}" for batch in batches)),
-            rows,
-        ),
-        Table(
-            "Published (table 1): accuracy in %, under the paper's protocol",
-            ("mini-batch", *(f"batch {batch}" for batch in published)),
-            [(str(m), *(f"{row[b]:.2f}" if b in row else "N/A" for b in published)) for m, row in TABLE_1.items()],
-        ),
+    rows = [
+        (
+            f"{size}, {marginal}",
+            *("" if batch < size else text(_honest(cells, marginal, size, batch)) for batch in batches),
+        )
+        for size, marginal in product(sizes, MARGINALS)
     ]
+    note = (
+        f"Published, for other sizes and under the paper's protocol: from {TABLE_1[50][50]} % with mini-batches and "
+        f"batches of 50 to {TABLE_1[250][3000]} % with mini-batches of 250 and batches of 3,000."
+    )
+    head = ("mini-batch, p(z)", *(f"batch {batch}" for batch in batches))
+    return [Table("Honest accuracy in %", head, rows, note)]
 
 
 def pictures(results: Results) -> list[Picture]:

@@ -102,13 +102,17 @@ def _learn(images: ImageScale, data: str, method: str, n_images: int | None) -> 
 
 
 def tables(results: Results) -> list[Table]:
+    columns = ("published", "paper's protocol", "honest")
+    head = ("features", *(f"{layer} layer: {column}" for layer, column in product(LAYERS.values(), columns)))
     found = []
     for data, group in by(results, _data).items():
-        rows = [
-            (row.label, "-" if row.published is None else f"{row.published:.2f}", text(row.paper), text(row.honest))
-            for row in _rows(group)
-        ]
-        head = ("features", "published", "here, paper's protocol", "here, honest")
+        rows = []
+        for key, (name, _, _) in ROWS.items():
+            for epochs in _epochs(group, key):
+                cells: list[str] = []
+                for row in (_row(group, key, layer, epochs) for layer in LAYERS):
+                    cells += [_published(row.published), text(row.paper), text(row.honest)]
+                rows.append((f"{name}{_after(epochs)}", *cells))
         found.append(Table(f"{TITLES[data]}: accuracy in %", head, rows))
     return found
 
@@ -117,22 +121,27 @@ def pictures(results: Results) -> list[Picture]:
     if not results:
         return []
     data = _data(results[0])  # this one is always run
-    rows = _rows(by(results, _data)[data])
+    group = by(results, _data)[data]
+    rows = [_row(group, key, layer, epochs) for layer, key in product(LAYERS, ROWS) for epochs in _epochs(group, key)]
     return [Picture(NAME, TITLE, partial(draw_rows, rows, f"{TITLES[data]}: accuracy, %"))]
 
 
-def _rows(group: Results) -> list[Row]:
-    """A row for each method, layer and number of epochs on one data set."""
-    return [
-        Row(
-            f"{name}, {layer_name} layer" + ("" if epochs is None else f", {epochs} epochs"),
-            _values(group, key, layer, "validation", epochs),
-            _values(group, key, layer, "paper", epochs),
-            TABLE_2.get((key, layer), {}).get(_data(group[0])),
-        )
-        for (layer, layer_name), (key, (name, _, _)) in product(LAYERS.items(), ROWS.items())
-        for epochs in _epochs(group, key)
-    ]
+def _row(group: Results, key: str, layer: str, epochs: int | None) -> Row:
+    """A method, layer and number of epochs on one data set."""
+    return Row(
+        f"{ROWS[key][0]}, {LAYERS[layer]} layer{_after(epochs)}",
+        _values(group, key, layer, "validation", epochs),
+        _values(group, key, layer, "paper", epochs),
+        TABLE_2.get((key, layer), {}).get(_data(group[0])),
+    )
+
+
+def _after(epochs: int | None) -> str:
+    return "" if epochs is None else f", {epochs} epochs"
+
+
+def _published(accuracy: float | None) -> str:
+    return "-" if accuracy is None else f"{accuracy:.2f}"
 
 
 def claims(results: Results) -> list[Claim]:
@@ -152,14 +161,17 @@ def _claim(results: Results, words: str, better: tuple[str, str], worse: Sequenc
     """The claim that a row and layer beats others, after equally many epochs; with other epochs it is only quoted."""
     equal: dict[str, Estimate] = {}
     unequal: dict[str, Estimate] = {}
-    for data, group in by(results, _data).items():
+    data_sets = by(results, _data)
+    for data, group in data_sets.items():
         for other in worse:
             for mine, theirs in product(_epochs(group, better[0]), _epochs(group, other[0])):
                 trained = dict.fromkeys(epochs for epochs in (mine, theirs) if epochs is not None)
                 if better[0] == other[0] and len(trained) > 1:
                     continue
                 a, b = _values(group, *better, "validation", mine), _values(group, *other, "validation", theirs)
-                name = f"{TITLES[data]}, {_minus(better, other)}, {' and '.join(map(str, trained))} epochs"
+                name = f"{_minus(better, other)}, {' and '.join(map(str, trained))} epochs"
+                if len(data_sets) > 1:
+                    name = f"{TITLES[data]}, {name}"
                 (unequal if len(trained) > 1 else equal)[name] = difference(a, b)
     numbers = "; ".join(filter(None, (listed(equal), listed(unequal, "at unequal epochs, points"))))
     rule = "the difference is above 0 on every data set, after equally many epochs"
@@ -180,17 +192,13 @@ def not_run(results: Results) -> list[str]:
     absent = [TITLES[data] for data in DATA_SETS if data not in by(results, _data)]
     found = [f"{' and '.join(absent)} in table 2"] if absent else []
     if not any((t["alpha"], t["beta"], t["batch_size"]) == (2.0, 4.0, 4000) for t in learnt):
-        found.append("table 2 with the paper's settings (alpha 2, beta 4, BS 4000, 100 epochs) and width")
+        found.append("table 2 at the paper's width, with its settings (alpha 2, beta 4, BS 4000, 100 epochs)")
     if not any(_of_authors(record) for record in results):
-        found.append("table 2 in the authors' settings (alpha 4, beta 2, BS 4000)")
+        found.append("table 2 with the authors' settings (alpha 4, beta 2, BS 4000)")
     searched = {record.settings["training"].get("weight_decay") for record in results} - {None}
     if len(searched) < 2:
         found.append("table 2's searches over rates, decay and batches")
-    return [
-        *found,
-        "table 2's random encoder with the best of 16 classifiers",
-        "CIFAR-100 on the best encoder of CIFAR-10",
-    ]
+    return [*found, "table 2's random encoder with the best of 16 classifiers"]
 
 
 def _data(record: Record) -> str:

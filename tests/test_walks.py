@@ -17,14 +17,14 @@ import neuralbayes as nb
 SOURCE = str(Path(nb.__file__).parent)
 
 
-def files_entered(call: Callable[[], object]) -> set[str]:
-    """The files below src/neuralbayes with a function that `call` enters; imports do not count."""
-    found: set[str] = set()
+def files_entered(call: Callable[[], object]) -> list[str]:
+    """The files below src/neuralbayes with a function that `call` enters, in order; imports do not count."""
+    found: dict[str, None] = {}
 
     def note(frame, event, argument):
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(SOURCE) and code.co_name != "<module>":
-            found.add(code.co_filename[len(SOURCE) + 1 :])
+            found[code.co_filename[len(SOURCE) + 1 :]] = None
 
     call()  # imports, and the bodies of their classes
     sys.setprofile(note)
@@ -32,7 +32,7 @@ def files_entered(call: Callable[[], object]) -> set[str]:
         call()
     finally:
         sys.setprofile(None)
-    return found
+    return list(found)
 
 
 def backward() -> None:
@@ -67,4 +67,4 @@ def clusterer() -> nb.InformationClusterer:
 def test_a_call_enters_few_files(call, limit, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     entered = files_entered(call)
-    assert len(entered) <= limit, sorted(entered)
+    assert len(entered) <= limit, entered

@@ -171,5 +171,5 @@ plt.show()
 # %%
 # Both loops optimise the same objective. They differ in the order of the images and in the
 # directions of R_c, so their features agree in quality, not in each unit. Every layer
-# carries far more information than before training, and the labels go further. The filters
-# of figure 1 are trained by ``python -m paper fig-filters``.
+# carries far more information than before training, and classifiers on layers 2 and 3 are
+# more accurate. ``python -m paper fig-filters`` trains the filters of figure 1.

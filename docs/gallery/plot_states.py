@@ -29,14 +29,14 @@ uncertainty = -(p_zx * np.log(p_zx)).sum(axis=1)  # nats
 # certain about. The numbers are :math:`p(x|z) / p(x)` of the first and the last image:
 
 typical = [np.argsort(-ratio[:, k])[:8] for k in range(16)]
-doubtful = []
+borderline = []
 for k in range(16):
     members = np.flatnonzero(state == k)
-    doubtful.append(members[np.argsort(-uncertainty[members])[:8]])
+    borderline.append(members[np.argsort(-uncertainty[members])[:8]])
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 7.8))
 for ax, title, chosen in zip(
-    axes, ("typical", "doubtful"), (typical, doubtful), strict=True
+    axes, ("typical", "borderline"), (typical, borderline), strict=True
 ):
     names = [f"state {k}" for k in range(16)]
     ratios = [ratio[these, k].tolist() for k, these in enumerate(chosen)]

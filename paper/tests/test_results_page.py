@@ -35,8 +35,8 @@ def test_the_page_lists_what_was_not_run_and_the_settings_that_differ(page):
     for words in ("CIFAR-100", "STL-10", "BS 4000", "authors' settings", "appendix H at full width"):
         assert words in text.split("## Not run")[1].split("\n## ")[0]
     differ = text.split("## Settings that differ")[1].split("\n## ")[0]
-    assert "encoder: 200-500-700-1000 → **a quarter of the channels**" in differ
-    assert "beta: 4 → **0.5**" in differ
+    assert "encoder: **a quarter of the channels** (200-500-700-1000)" in differ
+    assert "beta: **0.5** (4)" in differ
     assert "at laptop scale" in text
 
 

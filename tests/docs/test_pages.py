@@ -2,19 +2,20 @@
 
 import re
 import shlex
+import tomllib
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 from test_layers import LAYERS
+from walks import table
 
 import neuralbayes as nb
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 GUIDES = sorted(path for path in DOCS.rglob("*.md") if not {"_build", "api", "examples"} & set(path.parts))
-GUIDES = [path for path in GUIDES if path.name != "commands.md"]  # written from the help of the commands
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *GUIDES]
 EXAMPLES = sorted((DOCS / "gallery").glob("*.py"))
 REFERENCE = (DOCS / "reference.md").read_text(encoding="utf-8")
@@ -56,7 +57,7 @@ def source(target: Path) -> Path:
 
 def test_pages_are_few_and_short():
     assert len(GUIDES) <= 12
-    assert sum(map(words, GUIDES)) <= 15_000
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in GUIDES) <= 15_000
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         assert words(ROOT / name) <= 900, name
 
@@ -157,15 +158,34 @@ def test_an_example_ends_in_a_picture_and_words_and_uses_public_names():
         assert sorted(used - set(LISTED)) == [], path.name
 
 
-def test_the_tree_and_the_walks_for_contributors_are_those_of_the_package():
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    places = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", text, re.MULTILINE)
-    assert set(places) <= {*LAYERS, "clustering"}
-    walks = [re.findall(r"`([\w/]+\.py)`", line) for line in text.splitlines() if line.startswith("| a ")]
-    assert len(walks) == 3
-    for walk in walks:
-        assert len(set(walk)) == len(walk) <= 15
-        assert [file for file in walk if not (Path(nb.__file__).parent / file).is_file()] == []
+def test_the_tree_for_contributors_is_that_of_the_package():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## The tree")[1].split("\n## ")[0]
+    first = "".join(line.split("|")[1] for line in text.splitlines() if line.startswith("| "))
+    assert set(re.findall(r"`(\w+)(?:/|\.py)`", first)) == {*LAYERS} - {"__main__"}
+
+
+def test_the_walks_for_contributors_are_those_of_a_profile(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert table() in said, "run `python tests/walks.py`"
+
+
+def test_the_version_and_the_requirements_are_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    version = project["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## {version} (" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    path = ROOT / "release" / "conda" / "recipe.yaml"
+    if not path.exists():
+        pytest.skip("the recipe is not part of the sdist")
+    recipe = path.read_text(encoding="utf-8")
+    assert f'\n  version: "{version}"\n' in recipe
+    renamed = {"torch": "pytorch", "matplotlib": "matplotlib-base"}
+    needed = {
+        f"{renamed.get(name, name)} >={least}" for name, least in (d.split(">=") for d in project["dependencies"])
+    }
+    asked = set(re.findall(r"^    - (\S.+)$", recipe.split("\n  run:\n")[1].split("\ntests:")[0], re.MULTILINE))
+    assert asked == needed | {f"python {project['requires-python']}"}
 
 
 def test_the_readme_counts_the_verdicts_of_the_results_page():
