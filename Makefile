@@ -25,7 +25,7 @@ $(READY): pyproject.toml constraints.txt
 
 venv: $(READY)  ## create .venv with everything installed
 
-demo: $(READY)  ## label manifolds, learn features of digits, and write one page
+demo: $(READY)  ## cluster a table, images and points, learn features of digits, and write one page
 	$(BIN)/neuralbayes demo --out demo
 
 # With bytecode, pytest rewrites the assertions of each file once, and not in every worker of every run.

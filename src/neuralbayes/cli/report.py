@@ -14,7 +14,7 @@ from neuralbayes.cli.runs import is_run, load_encoder, load_fitting
 from neuralbayes.cli.terminal import open_page, say, working
 from neuralbayes.system.limits import limited_memory
 
-EXAMPLES = """The page is one HTML file that works offline. A model keeps no data, so DATA must be given: the data \
+EXAMPLES = """The page is one HTML file that works offline. A model does not keep your data, so DATA must be given: the data \
 that it was fitted to, or new data. For a run of `neuralbayes pretrain`, it shows what the states respond to.
 
 [bold]Examples[/bold]
@@ -78,4 +78,4 @@ def _remembered(model: Path, folder: Path) -> NoReturn:
         known = known.get(key, known) if isinstance(known, dict) else {}
     remembered = str(known.get("data", "DATA")) if isinstance(known, dict) else "DATA"
     command = f"neuralbayes report {shlex.quote(str(model))} {shlex.quote(remembered)}"
-    raise ValueError(f"a model keeps no data and opens no file by itself; name the data: {command}")
+    raise ValueError(f"a model does not keep your data and opens no file by itself; name the data: {command}")

@@ -32,7 +32,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     - Numbers are standardised, and outliers are pulled in.
     - Categories become one column for each of their most common values.
-    - Dates become the time, and the season, weekday and hour if they vary.
+    - Dates become the time and, over 30 days or years, the time of day or of the year.
     - Text becomes a few components of its character n-grams.
     - Ids, constants and empty columns are left out.
 

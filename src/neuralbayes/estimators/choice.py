@@ -105,8 +105,10 @@ def sentence_of(points: Points, settings: Settings, model: Any) -> str:
         return f"{n} disjoint manifolds, certified: no path of neighbouring {noun}s leads from one to another."
     stability = getattr(model, "stability_", None)
     halves = "" if stability is None else f" Two halves of the data agree to {100 * stability:.0f} %."
-    if verdict == "clusters":
+    if verdict == "clusters" and model.kind_ == "table":
         return f"{n} clusters with valleys of low density between them.{halves}"
+    if verdict == "clusters":  # in many dimensions, one valley is all that can be confirmed
+        return f"{n} clusters. A valley of low density between some of them was confirmed.{halves}"
     if getattr(model, "kind_", "") == "images":
         return f"{n} clusters of images. Whether there are gaps between them was not tested."
     return f"{n} segments of a continuum: no gaps between them were confirmed.{halves}"

@@ -94,7 +94,7 @@ class InformationClusterer(MergedStates):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each sample, numbered from the largest to the smallest. Known classes keep their numbers, and
+        Cluster of each sample, numbered by p(z), the largest first. Known classes keep their numbers, and
         clusters found by `update` come last. After `update`, the labels of the new samples.
     n_clusters_ : int
     verdict_ : {"clusters", "segments", "none"}

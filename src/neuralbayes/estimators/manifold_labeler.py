@@ -83,7 +83,7 @@ class ManifoldLabeler(Clusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Manifold of each row, numbered from the largest to the smallest.
+        Manifold of each row, numbered by p(z), the largest first.
     n_clusters_, n_dimensions_ : int
         Number of manifolds, and dimension of the span of the rows.
     prior_ : ndarray of shape (n_clusters_,)

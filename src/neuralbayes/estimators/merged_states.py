@@ -184,7 +184,7 @@ class MergedStates(Clusterer):
 
         Notes
         -----
-        Labels are numbered from the largest cluster to the smallest. Clusters of a larger `k` lie within those of a
+        Labels are numbered by p(z), the largest first. Clusters of a larger `k` lie within those of a
         smaller one, and ``cut(n_clusters_)`` returns `labels_`. Other clusters merge fewer or more of the same states
         and are not trained. After `update`, the labels belong to the new samples.
         """

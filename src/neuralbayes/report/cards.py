@@ -23,7 +23,7 @@ COLORS, GOLDEN = 7, 137.508
 
 VERDICTS = {
     "disjoint": "Certified disjoint",
-    "clusters": "Clusters with gaps between them",
+    "clusters": "Clusters, with valleys confirmed",
     "segments": "Segments of a continuum",
     "none": "No repeatable division",
 }
@@ -110,7 +110,7 @@ def cards_html(result: Clustering) -> str:
     """The verdict and the cards as HTML for a notebook, with their own style and without a script."""
     from markupsafe import Markup
 
-    members = None if result.points.X is None else Members(result)  # a saved clustering keeps no data
+    members = None if result.points.X is None else Members(result)  # a saved clustering has no members to show
     every = plain_cards(result) if members is None else make_cards(result, members)
     style, left = Markup(asset("cards.css")), max(0, len(every) - MANY)
     return render(
