@@ -35,9 +35,9 @@ Labels = tuple[Array, Array]
 
 TIME_LIMIT = 45 * 60.0  # maximum seconds of one fit
 SEEDS = 5
-FEWER = {"IMSAT": 1, "GemClus": 1, "HDBSCAN on UMAP": 1, "GMM on UMAP": 1, "spectral clustering": 2}
+FEWER = {"IMSAT": 1, "HDBSCAN on UMAP": 1, "GMM on UMAP": 1, "spectral clustering": 2}
 """Number of seeds for slow methods, unless --seeds says otherwise."""
-PACKAGES = ("neuralbayes", "torch", "numpy", "scipy", "scikit-learn", "hdbscan", "umap-learn", "gemclus")
+PACKAGES = ("neuralbayes", "torch", "numpy", "scipy", "scikit-learn", "hdbscan", "umap-learn")
 SETS = {"MNIST": "mnist", "Fashion-MNIST": "fashion-mnist"}
 UNEQUAL = " 1:10"
 """Suffix of the sets whose classes have linearly decreasing shares, down to a tenth."""
@@ -46,8 +46,7 @@ ALL = [name + suffix for name in SETS for suffix in ("", UNEQUAL)]
 N_COMPONENTS = 64
 RAREST = 0.1
 """Share of the rarest class to keep in a set of unequal classes."""
-SPECTRAL_ROWS, GEMCLUS_ROWS = 10_000, 10_000
-"""Maximum number of rows to fit these methods to; their cost is quadratic."""
+SPECTRAL_ROWS = 10_000  # to fit it to; its cost is quadratic
 NEAREST = 5
 
 
@@ -130,16 +129,6 @@ def umap_hdbscan(data: Data, seed: int) -> Labels:
     return nearest(train[inside], labels[inside], train), nearest(train[inside], labels[inside], test)
 
 
-def gemclus(data: Data, seed: int) -> Labels:
-    from gemclus.mlp import MLPMMD
-
-    train, test = data.coordinates
-    few = np.random.RandomState(seed).permutation(len(train))[:GEMCLUS_ROWS]
-    fitted = MLPMMD(data.n_clusters, batch_size=500, max_iter=50, n_hidden_dim=100, random_state=seed)
-    fitted.fit(train[few].astype(np.float64))
-    return fitted.predict(train.astype(np.float64)), fitted.predict(test.astype(np.float64))
-
-
 def imsat(data: Data, seed: int) -> Labels:
     """IMSAT with the settings of its authors."""
     config = baselines.ImsatRowsConfig(n_clusters=data.n_clusters, seed=seed)
@@ -170,7 +159,6 @@ METHODS: dict[str, Callable[[Data, int], Labels]] = {
     "spectral clustering": spectral,
     "Gaussian mixture": gaussian_mixture,
     "k-means": k_means,
-    "GemClus": gemclus,
 }
 
 

