@@ -54,6 +54,17 @@ def test_arms_of_three_turns_are_labelled_counted_and_certified(tmp_path):
     assert adjusted_rand_score(labeler.predict(new), arms(2, 3.0, 333)[1]) == 1.0
 
 
+@pytest.mark.parametrize("n_rows", [36, 42, 48, 55])
+def test_a_small_moon_beside_a_large_one_is_certified(n_rows):
+    """A few widely spaced rows look like the end of a line; facing the other moon side by side, they are not."""
+    (X, y), rng = toys.make_moons(10 * n_rows, random_state=n_rows), np.random.default_rng(n_rows)
+    small = rng.permutation(np.flatnonzero(y == 1))[:n_rows]
+    kept = np.concatenate([np.flatnonzero(y == 0), small])
+    labeler = nb.ManifoldLabeler(2, random_state=0).fit(rotate_into(X[kept], 64, 0))
+    assert wrong_points(y[kept], labeler.labels_) == 0
+    assert labeler.disjoint_.all()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n_arms", [2, 3])
 def test_long_arms_of_more_rows_than_are_fitted(n_arms):

@@ -102,8 +102,11 @@ class Linkage:
         return all(self._faces(part == k, gap, extent) for k, (gap, _) in gaps.items())
 
     def may_be_broken(self, part: NDArray[np.int64]) -> bool:
-        """Whether the parts may be the pieces of a line with uneven spacing."""
-        return any(chance > CHANCE for _, chance in self._gaps(part).values()) and self._continues(part)
+        """Whether the parts may be the pieces of a line with uneven spacing: end to end, not side by side."""
+        gaps = self._gaps(part)
+        if all(chance <= CHANCE for _, chance in gaps.values()) or not self._continues(part):
+            return False
+        return not all(self._faces(part == k, gap, CLEAR_EXTENT) for k, (gap, _) in gaps.items())
 
     def _gaps(self, part: NDArray[np.int64]) -> dict[int, tuple[float, float]]:
         """The distance of each part to the others, and the probability that one of its own edges is as long.
