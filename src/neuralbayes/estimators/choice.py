@@ -1,4 +1,8 @@
-"""The main decision: disjoint manifolds if all of them are certified, otherwise clusters that may touch."""
+"""The main decision: disjoint manifolds if all of them are certified, otherwise clusters that may touch.
+
+Certified manifolds may hold clusters of their own. Where valleys between these are confirmed, the clusters tell more,
+and the manifolds become a note.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from sklearn.metrics.cluster import contingency_matrix
 
 from neuralbayes.data.points import Points
 
@@ -19,6 +24,7 @@ Method = Literal["auto", "manifolds", "information"]
 Verdict = Literal["disjoint", "clusters", "segments", "none"]
 
 WHOLE_SHARE, FEW_ROWS = 0.5, 20  # least share, and number, of rows without missing numbers to certify manifolds
+REPEATABLE, INSIDE = 0.9, 0.99  # least stability, and share of rows inside manifolds, of clusters that refine them
 
 
 @dataclass(frozen=True)
@@ -53,10 +59,19 @@ def fit_points(points: Points, settings: Settings) -> tuple[Any, list[str]]:
     free = points.noun == "row" and settings.known is None and settings.reject is None
     if settings.method == "manifolds" and not free:
         raise ValueError("`method` must not be 'manifolds' for images and texts, nor with `known` or `reject`")
-    with noting(notes):
-        if free and settings.method != "information":
+    if free and settings.method != "information":
+        with noting(notes):
             model = _certified(points, settings)
-        model = _clustered(points, settings) if model is None else model
+    if model is None:
+        with noting(notes):
+            model = _clustered(points, settings)
+    elif settings.method == settings.n_clusters == "auto" and model.n_clusters_ > 1:
+        of_clusters: list[str] = []
+        with noting(of_clusters):
+            clusters = _clustered(points, settings)
+        if _refines(clusters, model, points):
+            inside = f"The clusters lie inside {model.n_clusters_} certified disjoint manifolds (method='manifolds')."
+            model, notes = clusters, [*of_clusters, inside]
     if settings.reject is not None:
         model.typicality_.check_level(settings.reject)
     return model, notes
@@ -141,6 +156,14 @@ def _if_certified(labeler: Any, X: Any, must: bool) -> Any:
     for warning in caught:
         warnings.warn(warning.message, stacklevel=2)
     return labeler
+
+
+def _refines(clusters: Any, manifolds: Any, points: Points) -> bool:
+    """Whether repeatable clusters with confirmed valleys are more than the manifolds and lie inside them."""
+    if clusters.n_clusters_ <= manifolds.n_clusters_ or verdict_of(clusters) != "clusters":
+        return False
+    shared = contingency_matrix(clusters.labels_, manifolds.predict(points.X))
+    return bool(clusters.stability_ >= REPEATABLE and shared.max(axis=1).sum() >= INSIDE * shared.sum())
 
 
 def _is_continuous(values: pd.Series[Any]) -> bool:
