@@ -161,7 +161,7 @@ class Clustering:
 
     def _given(self) -> Any:
         if self.points.X is None:
-            raise ValueError("a saved clustering has no data of its own: `clustering.on(data)` labels and describes them")
+            raise ValueError("a saved clustering keeps the model alone: `clustering.on(data)` labels and describes data")
         return self.points.X
 
     @property
