@@ -161,7 +161,7 @@ class Clustering:
 
     def _given(self) -> Any:
         if self.points.X is None:
-            raise ValueError("a saved clustering keeps the model alone: `clustering.on(data)` labels and describes data")
+            raise ValueError("a saved clustering keeps only the model: `clustering.on(data)` describes data")
         return self.points.X
 
     @property
