@@ -4,6 +4,7 @@ import copy
 import importlib.util
 import json
 import os
+import subprocess
 import sys
 from contextlib import suppress
 
@@ -117,3 +118,23 @@ def test_own_code_is_run_as_it_is_written_and_leaves_no_bytecode(tmp_path, monke
     os.remove(stale)
     assert named_object(f"{mine}:f", "objective")() == "new"
     assert list((tmp_path / "__pycache__").iterdir()) == []
+
+
+def test_no_process_imports_modules_of_the_current_folder(models, tmp_path):
+    folder, data = models
+    for name in ("torch", "multiprocessing", "selectors", "random"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'it_ran')!r}, 'w')")
+    (tmp_path / "parts").mkdir()
+    for i in range(2):
+        FRAME.to_parquet(tmp_path / "parts" / f"{i}.parquet")
+    command = tmp_path / "bin" / "neuralbayes"  # Python looks for modules in its folder
+    command.parent.mkdir()
+    command.write_text("import sys\nfrom neuralbayes.cli import main\nif __name__ == '__main__': sys.exit(main())")
+    words = [sys.executable, command, "predict", str(folder / "row"), str(tmp_path / "parts")]  # by two workers
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    code = (
+        f"import sys; sys.path = {sys.path[1:]!r}; from neuralbayes.system.autocast import bfloat16_is_faster as f; f()"
+    )
+    subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, check=True, timeout=300)
+    assert not (tmp_path / "it_ran").exists()
