@@ -104,6 +104,12 @@ def test_folders_and_lists_of_pictures_are_images(tmp_path):
     assert nb.cluster(paths, 2, features=brightness).points.noun == "image"
 
 
+def test_numbers_of_rows_with_a_gap_certify_nothing_where_rows_are_repeated():
+    rows = np.r_[np.arange(60, 280), np.random.default_rng(0).integers(0, 280, 60)]
+    frame = pd.DataFrame({"x": rows + 3000 * (rows > 120), "y": rows + 150 * (rows > 200), "z": rows % 90})
+    assert nb.cluster(frame).verdict != "disjoint"
+
+
 def test_disjoint_rows_are_certified():
     X, y = make_unequal(600, random_state=0)
     found = nb.cluster(X)
