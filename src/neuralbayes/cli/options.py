@@ -41,9 +41,13 @@ FROM_FILE = {
 """Options that a config file may set: numbers, choices and flags. A file may come from a stranger, so it can name
 neither code that is run nor a path that is read or written, nor allow overwriting."""
 
+MOST_BYTES = 10_000  # of a config file: a key of many parts takes memory by the square of its length
+
 
 def options_from(path: Path) -> Callable[[App, tuple[str, ...], ArgumentCollection], None]:
     """A function for cyclopts' `App.config` that sets the options in the TOML file `path`."""
+    if path.is_file() and path.stat().st_size > MOST_BYTES:
+        raise CycloptsError(msg=f"{path} must have at most {MOST_BYTES} bytes, which is enough for all options")
     file = Toml(path, must_exist=True, use_commands_as_keys=False, source=str(path))
 
     def fill(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
