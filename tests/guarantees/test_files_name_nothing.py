@@ -102,6 +102,15 @@ def test_what_a_model_remembers_of_its_clusters_is_checked_when_it_is_loaded(mod
             nb.load(tmp_path)
 
 
+@pytest.mark.parametrize("key", ["9" * 5000, "\u0661", "01", "-1", "0.5"])
+def test_names_of_clusters_that_are_not_there_are_refused_by_the_name_of_the_file(models, tmp_path, key):
+    for path in (models[0] / "row").iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "names.json").write_text(json.dumps({key: "x"}))
+    with pytest.raises(ValueError, match=r"names\.json must name clusters from 0 to 2"):
+        nb.load(tmp_path)
+
+
 def test_own_code_is_run_as_it_is_written_and_leaves_no_bytecode(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     mine = tmp_path / "mine_of_a_test.py"
