@@ -121,7 +121,7 @@ def _kind(name: str, values: pd.Series[Any], missing: float) -> tuple[str, str]:
         return _kind_of_numbers(name, numbers[np.isfinite(numbers)], stored=present.dtype.kind == "O")
     if present.dtype.kind == "c":
         return "ignored", "complex numbers"
-    if any(isinstance(cell, list | dict | set | tuple | np.ndarray) for cell in present.head(100)):
+    if any(isinstance(cell, list | dict | set | tuple | np.ndarray | bytes) for cell in present.head(100)):
         return "ignored", f"its cells are {type(present.iloc[0]).__name__}s"
     return _kind_of_words(name, as_words(present).astype(object), categorical=hasattr(values, "cat"))
 
