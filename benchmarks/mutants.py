@@ -112,7 +112,7 @@ def changes(path: Path) -> Iterator[tuple[str, ast.Module]]:
     yield from walk(tree, path.relative_to(SOURCE).as_posix(), tree)
 
 
-def is_killed(path: Path, code: CodeType, tests: list[str]) -> bool:
+def fails(path: Path, code: CodeType, tests: list[str]) -> bool:
     """Whether some of the tests fail in a fork, with other code for a module."""
     child = os.fork()
     if child:
@@ -135,49 +135,67 @@ def is_killed(path: Path, code: CodeType, tests: list[str]) -> bool:
         os._exit(failed)
 
 
+def wanted(part: str, results: Results, again: bool) -> Iterator[tuple[Path, str, CodeType]]:
+    """The changes of a part that are in the sample and not measured yet, and the changed code."""
+    size, source, _ = PARTS[part]
+    paths = sorted(SOURCE.glob(source))
+    every = list(dict.fromkeys((path, change) for path in paths for change, _ in changes(path)))
+    sample = {*random.Random(part).sample(every, size)}
+    for path in paths:
+        for change, module in changes(path):
+            known = [r for r in results.records["mutants"] if r["part"] == part and r["change"] == change]
+            survived = again and known and known[0]["result"] == "survived" and "equivalent" not in known[0]
+            if (path, change) in sample and (survived or not known):
+                sample.remove((path, change))  # where two statements are equal, the first one is changed
+                yield path, change, compile(ast.fix_missing_locations(copy.deepcopy(module)), path, "exec")
+
+
+def measure(part: str, results: Results, again: bool, end: float, jobs: int) -> None:
+    """Measure changes until the time `end`, `jobs` at a time."""
+    tests = [str(test) for pattern in PARTS[part][2] for test in sorted(ROOT.glob(pattern))]
+    running: dict[int, str] = {}
+    first = sorted(SOURCE.glob(PARTS[part][1]))[0]
+    new = not any(record["part"] == part for record in results.records["mutants"])
+    if new and fails(first, compile(first.read_text("utf-8"), first, "exec"), [str(first), *tests]):
+        raise RuntimeError(f"the tests of {part} must pass before anything is changed")
+
+    def wait() -> None:
+        child, status = os.wait()
+        key: Record = {"part": part, "seed": 0, "change": running.pop(child)}
+        results.forget("mutants", [key])
+        results.add("mutants", key | {"result": "killed" if status else "survived"})
+        print(results.records["mutants"][-1], flush=True)
+
+    for path, change, code in wanted(part, results, again):
+        if time.monotonic() > end:
+            break
+        own = [str(path), *(test for test in tests if path.stem in test)]  # which fail first
+        child = os.fork()
+        if not child:
+            os._exit(fails(path, code, own) or fails(path, code, [test for test in tests if test not in own]))
+        running[child] = change
+        if len(running) == jobs:
+            wait()
+    while running:
+        wait()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--again", action="store_true", help="test survivors once more")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so many; run again to go on")
+    parser.add_argument("--jobs", type=int, default=3)
     options = parser.parse_args()
-    end = time.monotonic() + options.seconds
-    results = Results(
-        ROOT / "results" / "guarantees", ("neuralbayes", "pytest", "torch"), ["mutants"], "python benchmarks/mutants.py"
-    )
+    folder, end = ROOT / "results" / "guarantees", time.monotonic() + options.seconds
+    results = Results(folder, ("neuralbayes", "pytest", "torch"), ["mutants"], "python benchmarks/mutants.py")
     sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
     sys.dont_write_bytecode, sys.pycache_prefix = False, tempfile.mkdtemp()  # that the forks share
     for part in [options.only] if options.only else PARTS:
-        size, source, patterns = PARTS[part]
-        paths = sorted(SOURCE.glob(source))
-        tests = [str(test) for pattern in patterns for test in sorted(ROOT.glob(pattern))]
-        every = list(dict.fromkeys((path, change) for path in paths for change, _ in changes(path)))
-        sample = {*random.Random(part).sample(every, size)}
-        for path in paths:
-            own = [str(path), *(test for test in tests if path.stem in test)]  # which fail first
-            rest = [test for test in tests if test not in own]
-            if path == paths[0] and not any(record["part"] == part for record in results.records["mutants"]):
-                code = compile(path.read_text("utf-8"), path, "exec")
-                if is_killed(path, code, own) or is_killed(path, code, rest):
-                    raise RuntimeError(f"the tests of {part} must pass before anything is changed")
-            for change, module in changes(path):
-                key: Record = {"part": part, "seed": 0, "change": change}
-                known = [r for r in results.records["mutants"] if key.items() <= r.items()]
-                again = options.again and known and known[0]["result"] == "survived" and "equivalent" not in known[0]
-                if (path, change) not in sample or (known and not again):
-                    continue
-                sample.remove((path, change))  # where two statements are equal, the first one is changed
-                if time.monotonic() > end:
-                    return
-                code = compile(ast.fix_missing_locations(copy.deepcopy(module)), path, "exec")
-                results.forget("mutants", [key])
-                killed = is_killed(path, code, own) or is_killed(path, code, rest)
-                results.add("mutants", key | {"result": "killed" if killed else "survived"})
-                print(results.records["mutants"][-1], flush=True)
+        measure(part, results, options.again, end, options.jobs)
         records = [r for r in results.records["mutants"] if r["part"] == part]
-        found = sum(r["result"] == "killed" for r in records)
-        equivalent = sum("equivalent" in r for r in records)
-        print(f"{part}: {found} of {len(records) - equivalent} killed, {equivalent} equivalent, of {len(every)}")
+        killed, equivalent = sum(r["result"] == "killed" for r in records), sum("equivalent" in r for r in records)
+        print(f"{part}: {killed} of {len(records) - equivalent} killed, {equivalent} equivalent")
 
 
 if __name__ == "__main__":
