@@ -115,7 +115,9 @@ def main(tokens: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Image size .* could be decompression bomb")  # it is refused in words
-            warnings.showwarning = lambda message, *_, **__: tell(f"warning: {message}", style="yellow")
+            warnings.showwarning = lambda text, *_, **__: tell(
+                " ".join(["warning:", *str(text).split()]), style="yellow"
+            )
             app.meta(words, print_error=False, exit_on_error=False)
         sys.stdout.flush()
     except KeyboardInterrupt as interrupt:

@@ -65,5 +65,6 @@ def hidden_state(layer: str) -> str:
 def tell_skipped(images: Images, *, quiet: bool) -> None:
     """Name the first files that could not be read."""
     if images.skipped and not quiet:
-        lines = [f"{path}: {why}" for path, why in images.skipped[:5]]
-        tell("\n  ".join([f"{len(images.skipped):,} files were skipped:", *lines]), style="yellow")
+        lines = [f"  {path}: {why}" for path, why in images.skipped[:5]]
+        for line in (f"{len(images.skipped):,} files were skipped:", *lines):
+            tell(line, style="yellow")
