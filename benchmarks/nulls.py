@@ -175,8 +175,12 @@ def table(seed: int) -> tuple[str, pd.DataFrame]:
     kinds = rng.choice(list(COLUMNS), min(len(COLUMNS), rng.choice([1, 2, 3, 5, len(COLUMNS)])), replace=False)
     chosen = list(kinds[:1]) + list(rng.choice(kinds, d - 1))
     frame = pd.DataFrame({f"x{j}": COLUMNS[kind](n, rng) for j, kind in enumerate(chosen)})
-    numbers = [name for name in frame if frame[name].dtype.kind == "f"]
-    if rng.uniform() < 0.3:  # a factor that all numbers share
+    numbers = [
+        name
+        for name, kind in zip(frame, chosen, strict=True)
+        if frame[name].dtype.kind == "f" and kind not in ("sentinel", "zeros")  # whose value would be several
+    ]
+    if rng.uniform() < 0.3:  # a factor that all other numbers share
         factor = rng.standard_normal(n)
         for name in numbers:
             frame[name] += frame[name].std() * factor
