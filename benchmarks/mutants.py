@@ -136,18 +136,17 @@ def fails(path: Path, code: CodeType, tests: list[str]) -> bool:
 
 
 def wanted(part: str, results: Results, again: bool) -> Iterator[tuple[Path, str, CodeType]]:
-    """The changes of a part that are in the sample and not measured yet, and the changed code."""
+    """The changes of a part that are in the sample and not measured yet, in random order, and the changed code."""
     size, source, _ = PARTS[part]
     paths = sorted(SOURCE.glob(source))
     every = list(dict.fromkeys((path, change) for path in paths for change, _ in changes(path)))
-    sample = {*random.Random(part).sample(every, size)}
-    for path in paths:
-        for change, module in changes(path):
-            known = [r for r in results.records["mutants"] if r["part"] == part and r["change"] == change]
-            survived = again and known and known[0]["result"] == "survived" and "equivalent" not in known[0]
-            if (path, change) in sample and (survived or not known):
-                sample.remove((path, change))  # where two statements are equal, the first one is changed
-                yield path, change, compile(ast.fix_missing_locations(copy.deepcopy(module)), path, "exec")
+    sample = random.Random(part).sample(every, len(every))[:size]
+    records = {r["change"]: r for r in results.records["mutants"] if r["part"] == part}
+    survived = {change for change, r in records.items() if r["result"] == "survived" and "equivalent" not in r}
+    for path, change in sample:
+        if change not in records or (again and change in survived):
+            module = next(module for found, module in changes(path) if found == change)
+            yield path, change, compile(ast.fix_missing_locations(copy.deepcopy(module)), path, "exec")
 
 
 def measure(part: str, results: Results, again: bool, end: float, jobs: int) -> None:
