@@ -19,7 +19,9 @@ import sys
 import tempfile
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +54,7 @@ def training(folder: Path, n_steps: int) -> None:
         return {"loss": nb.backward(objective, network, batch, marginal="running", smoothness=smoothness)}
 
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", RuntimeWarning
-        )  # about a damaged checkpoint; the comparison at the end shows its effect
+        warnings.simplefilter("ignore", RuntimeWarning)  # about a damaged checkpoint, whose effect is compared
         train(
             network,
             step,
@@ -102,59 +102,53 @@ def killed_while_writing(where: str, count: int, folder: Path, n_steps: int) -> 
     training(folder, n_steps)
 
 
+def digests(run: Path) -> tuple[str, str]:
+    """Digests of the weights of the last checkpoint and of the metrics."""
+    weights = (load_checkpoint(run) or {})["network"]
+    content = b"".join(tensor.numpy().tobytes() for tensor in weights.values())
+    return hashlib.sha256(content).hexdigest(), hashlib.sha256((run / "metrics.jsonl").read_bytes()).hexdigest()
+
+
 def crash(n_kills: int, folder: Path, seed: int = 0) -> dict[str, Any]:
     """Kill a run `n_kills` times and compare it with an uninterrupted run."""
-    rng = random.Random(seed)
-    n_steps = STEPS_A_KILL * n_kills
+    rng, n_steps = random.Random(seed), STEPS_A_KILL * n_kills
     unbroken, broken = folder / "unbroken", folder / "broken"
     start = time.perf_counter()
     assert os.waitpid(forked(lambda: training(unbroken, n_steps)), 0)[1] == 0
     duration = time.perf_counter() - start
-    kills: dict[str, int] = {}
-    ends: list[dict[str, str]] = []
+    kills: Counter[str] = Counter()
+    ends: list[tuple[str, str]] = []
     left: list[str] = []
-
-    def ended() -> None:
-        ends.append(_digests(broken))
-        left.extend(path.name for path in broken.rglob("*") if ".tmp" in path.name)
-
-    while sum(kills.values()) < n_kills:
-        where = rng.choice(WRITING) if sum(kills.values()) % 2 else "at random"
-        if where == "at random":
+    finished = False
+    while not (finished and kills.total() == n_kills):
+        where = rng.choice(WRITING) if kills.total() % 2 else "at random"
+        if kills.total() == n_kills:
+            child = forked(lambda: training(broken, n_steps))
+        elif where == "at random":
             child = forked(lambda: training(broken, n_steps))
             time.sleep(rng.uniform(0.0, 2.0 * duration / n_kills))
             os.kill(child, signal.SIGKILL)
         else:
-            child = forked(lambda where=where: killed_while_writing(where, rng.randint(1, 12), broken, n_steps))  # type: ignore[misc]
-        _, status = os.waitpid(child, 0)
-        if os.WIFSIGNALED(status):
-            kills[where] = kills.get(where, 0) + 1
-        elif os.WEXITSTATUS(status):
+            child = forked(partial(killed_while_writing, where, rng.randint(1, 12), broken, n_steps))
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        finished = status == 0
+        if status == -signal.SIGKILL:
+            kills[where] += 1
+        elif status:
             raise RuntimeError("a run could not continue after it was killed")
-        else:  # the run had already finished, so start another one for the remaining kills
-            ended()
+        else:  # if there are kills left, start another run
+            ends.append(digests(broken))
+            left.extend(path.name for path in broken.rglob("*") if ".tmp" in path.name)
             shutil.rmtree(broken)
-    assert os.waitpid(forked(lambda: training(broken, n_steps)), 0)[1] == 0
-    ended()
-    whole = _digests(unbroken)
+    weights, metrics = digests(unbroken)
     return {
         "kills": n_kills,
         "where": dict(sorted(kills.items())),
         "runs": len(ends),
         "steps": n_steps,
-        "same_weights": all(end["weights"] == whole["weights"] for end in ends),
-        "same_metrics": all(end["metrics"] == whole["metrics"] for end in ends),
+        "same_weights": {end[0] for end in ends} == {weights},
+        "same_metrics": {end[1] for end in ends} == {metrics},
         "left_behind": sorted(left),
-    }
-
-
-def _digests(run: Path) -> dict[str, str]:
-    """Digests of the weights of the last checkpoint and of the metrics."""
-    weights = (load_checkpoint(run) or {})["network"]
-    content = b"".join(tensor.numpy().tobytes() for tensor in weights.values())
-    return {
-        "weights": hashlib.sha256(content).hexdigest(),
-        "metrics": hashlib.sha256((run / "metrics.jsonl").read_bytes()).hexdigest(),
     }
 
 
@@ -165,13 +159,10 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         found = crash(arguments.kills, Path(folder))
-    print(f"{found['kills']} kills ({', '.join(f'{n} {where}' for where, n in found['where'].items())})")
-    print(f"same weights: {found['same_weights']}; same metrics.jsonl: {found['same_metrics']}")
-    print(f"temporary files left behind: {len(found['left_behind'])}")
+    print(*(f"{name}: {value}" for name, value in found.items()), sep="\n")
     if arguments.record is not None:
         write_json(arguments.record, {"command": "python benchmarks/crashes.py"} | found)
-    if not (found["same_weights"] and found["same_metrics"]) or found["left_behind"]:
-        sys.exit(1)
+    sys.exit(not (found["same_weights"] and found["same_metrics"]) or bool(found["left_behind"]))
 
 
 if __name__ == "__main__":

@@ -104,6 +104,21 @@ def test_folders_and_lists_of_pictures_are_images(tmp_path):
     assert nb.cluster(paths, 2, features=brightness).points.noun == "image"
 
 
+def test_bytes_and_extended_precision_are_no_stumbling_blocks(tmp_path):
+    X = np.r_[np.zeros((20, 2)), np.ones((20, 2))] + np.random.default_rng(0).normal(size=(40, 2)) / 20
+    assert nb.cluster(X.astype(np.longdouble), 2).clusters["size"].tolist() == [20, 20]
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(raw=[bytes([255, i]) for i in range(40)])
+    found = nb.cluster(frame, 2)
+    assert [column.kind for column in found.points.columns] == ["number", "number", "ignored"]
+    assert found.clusters["size"].tolist() == [20, 20]
+
+
+def test_numbers_of_rows_with_a_gap_certify_nothing_where_rows_are_repeated():
+    rows = np.r_[np.arange(60, 280), np.random.default_rng(0).integers(0, 280, 60)]
+    frame = pd.DataFrame({"x": rows + 3000 * (rows > 120), "y": rows + 150 * (rows > 200), "z": rows % 90})
+    assert nb.cluster(frame).verdict != "disjoint"
+
+
 def test_disjoint_rows_are_certified():
     X, y = make_unequal(600, random_state=0)
     found = nb.cluster(X)

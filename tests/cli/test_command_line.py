@@ -177,7 +177,7 @@ def test_a_warning_is_a_line_without_code(run, table, monkeypatch):
 def test_names_send_no_escape_sequences_to_the_terminal(run):
     name = "\x1b]0;title\x07\x9b31m\u202egpj.exe"
     assert plain(name) == r"\x1b]0;title\x07\x9b31m\u202egpj.exe"
-    assert plain("é 漢 😀\nnext") == "é 漢 😀\nnext"
+    assert plain("é 漢 😀\nnext") == r"é 漢 😀\nnext"
     assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(run("cluster", name).err)
 
 

@@ -91,6 +91,7 @@ def test_no_option_of_any_command_takes_code_or_a_path_from_a_file(run, file, tm
         ("batch_size = 3", "Unknown option"),
         ("[pretrain]\nepochs = 1", 'Unknown option: "pretrain" from a.toml.'),
         ("encoder = tiny", "a.toml is not valid TOML, in which text needs quotes"),
+        (f"{'.'.join('a' * 9000)} = 1", "a.toml must have at most 10000 bytes"),  # gigabytes for a longer one
     ],
 )
 def test_a_mistake_in_a_file_is_named_with_the_file(run, file, tmp_path, text, message):

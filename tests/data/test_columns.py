@@ -99,7 +99,7 @@ def draw(seed=0):
     return np.random.RandomState(seed)
 
 
-FEW, REST = np.repeat(np.arange(20.0), 5), draw().standard_normal(180)
+FEW, REST = np.repeat(np.arange(20.0), 5) / 4, draw().standard_normal(180)
 APART = 100.0 * np.arange(30)
 
 
@@ -120,7 +120,7 @@ APART = 100.0 * np.arange(30)
         (draw().choice(100 * N, N, replace=False), None),  # an amount in cents
         (FEW, "few values"),
         (FEW[:-1], None),  # fewer than five rows per value
-        (np.repeat(np.arange(21.0), 5), None),
+        (np.repeat(np.arange(21.0), 5) / 4, None),
         (np.array([0.0, 1.0]), None),  # two rows
         (np.array([0.0, 1.0, 1.0]), "two values"),
         (np.r_[np.zeros(20), REST], "mostly one value"),
@@ -137,6 +137,27 @@ APART = 100.0 * np.arange(30)
 )
 def test_gaps_between_the_values_of_a_column_mean_something_or_not(values, reason):
     assert why_not_continuous(np.asarray(values, dtype=float)) == reason
+
+
+@pytest.mark.parametrize("repeated", ["some", "one", "shuffled"])
+@pytest.mark.parametrize(
+    ("counter", "reason"),
+    [
+        (lambda n: np.arange(n) + 500 * (np.arange(n) > n // 3), "counts the rows"),
+        (lambda n: np.arange(n) % 70, "counts the rows"),
+        (lambda n: np.arange(n) % (n // 2 + 9), "counts the rows"),
+        (lambda n: draw().randint(0, 70, n), None),
+        (lambda n: np.round(12 * draw().standard_normal(n)), None),
+    ],
+)
+def test_a_counter_is_known_with_gaps_and_in_a_table_with_repeated_rows(counter, reason, repeated):
+    rows = np.arange(300)
+    if repeated == "shuffled":
+        rows = draw().permutation(300)
+    else:
+        rows[:90] = draw().choice(300, 90) if repeated == "some" else 7
+    expected = "mostly one value" if reason is None and repeated == "one" else reason
+    assert str(why_not_continuous(counter(300).astype(float)[rows])).startswith(str(expected))
 
 
 def test_the_step_of_rounding():

@@ -55,12 +55,18 @@ def test_standard_input_is_read_as_text(monkeypatch):
 
 
 def test_a_cell_that_a_spreadsheet_would_run_gets_an_apostrophe(tmp_path):
-    run = ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "\t=1", "-2+cmd|' /C calc'!A0"]
+    run = ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "\t=1", "-2+cmd|' /C calc'!A0", "\uff1d1+1"]
     safe = ["-3.5", "+", "-", "+49 30 123-4", "a=b", "- a point"]
-    write_table(tmp_path / "t.csv", pd.DataFrame({"=name": run + safe, "n": -np.arange(11.0)}))
+    write_table(tmp_path / "t.csv", pd.DataFrame({"=name": run + safe, "n": -np.arange(12.0)}))
     frame = pd.read_csv(tmp_path / "t.csv", dtype={"'=name": str})
     assert frame["'=name"].tolist() == [f"'{cell}" for cell in run] + safe
-    assert frame["n"].tolist() == (-np.arange(11.0)).tolist()
+    assert frame["n"].tolist() == (-np.arange(12.0)).tolist()
+
+
+def test_a_cell_that_ends_at_a_semicolon_elsewhere_starts_no_formula_behind_it(tmp_path):
+    write_table(tmp_path / "t.csv", pd.DataFrame({"a": ["x;=1+cmd|' /C calc'!A0", "x;@A1", "x; y;-3;z=1;+4"]}))
+    lines = (tmp_path / "t.csv").read_text().splitlines()
+    assert lines == ["a", "x;'=1+cmd|' /C calc'!A0", "x;'@A1", "x; y;-3;z=1;+4"]
 
 
 def test_a_cell_of_a_workbook_is_never_a_formula(tmp_path):

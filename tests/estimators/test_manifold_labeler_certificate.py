@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from neuralbayes import ManifoldLabeler
-from neuralbayes.data.toys import make_blobs, make_moons
+from neuralbayes.data.toys import make_blobs, make_moons, make_ring
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -51,6 +51,21 @@ def test_the_column_behind_a_division_is_named():
         ManifoldLabeler("auto", random_state=0).fit(X)
     with pytest.warns(ConvergenceWarning, match="x3"):
         ManifoldLabeler(2, random_state=0).fit(X.to_numpy())
+
+
+def test_only_columns_behind_a_division_are_named_rounded_ones_too():
+    rng = np.random.RandomState(0)
+    beside_another = [rng.standard_normal((400, 2)), 6.0 * (rng.uniform(size=400) < 0.4), rng.uniform(size=400) < 0.5]
+    assert ManifoldLabeler(2, random_state=0).fit(np.column_stack(beside_another)).discrete_columns_ == [2]
+    rounded = np.column_stack([rng.randint(0, 30, 1200), 0.01 * rng.standard_normal(1200)])
+    assert ManifoldLabeler(2, random_state=0).fit(rounded).discrete_columns_ == [0]
+
+
+def test_numbers_are_tried_until_two_fail():
+    ring = ManifoldLabeler("auto", random_state=0).fit(make_ring(400, random_state=0)[0])
+    assert ring.selection_["n_clusters"] == [2, 3]
+    X, _ = make_blobs(300, n_blobs=4, scale=0.05, random_state=0)
+    assert ManifoldLabeler("auto", random_state=0).fit(X).selection_["n_clusters"] == [2, 3, 4, 5, 6]
 
 
 def test_a_division_that_other_columns_make_too_is_certified():

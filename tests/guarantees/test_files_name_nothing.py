@@ -4,6 +4,7 @@ import copy
 import importlib.util
 import json
 import os
+import subprocess
 import sys
 from contextlib import suppress
 
@@ -101,6 +102,15 @@ def test_what_a_model_remembers_of_its_clusters_is_checked_when_it_is_loaded(mod
             nb.load(tmp_path)
 
 
+@pytest.mark.parametrize("key", ["9" * 5000, "\u0661", "01", "-1", "0.5"])
+def test_names_of_clusters_that_are_not_there_are_refused_by_the_name_of_the_file(models, tmp_path, key):
+    for path in (models[0] / "row").iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "names.json").write_text(json.dumps({key: "x"}))
+    with pytest.raises(ValueError, match=r"names\.json must name clusters from 0 to 2"):
+        nb.load(tmp_path)
+
+
 def test_own_code_is_run_as_it_is_written_and_leaves_no_bytecode(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     mine = tmp_path / "mine_of_a_test.py"
@@ -117,3 +127,21 @@ def test_own_code_is_run_as_it_is_written_and_leaves_no_bytecode(tmp_path, monke
     os.remove(stale)
     assert named_object(f"{mine}:f", "objective")() == "new"
     assert list((tmp_path / "__pycache__").iterdir()) == []
+
+
+def test_no_process_imports_modules_of_the_current_folder(models, tmp_path):
+    folder, _ = models
+    for name in ("torch", "multiprocessing", "selectors", "random"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'it_ran')!r}, 'w')")
+    (tmp_path / "parts").mkdir()
+    for i in range(2):
+        FRAME.to_parquet(tmp_path / "parts" / f"{i}.parquet")
+    command = tmp_path / "bin" / "neuralbayes"  # Python looks for modules in its folder
+    command.parent.mkdir()
+    command.write_text("import sys\nfrom neuralbayes.cli import main\nif __name__ == '__main__': sys.exit(main())")
+    words = [sys.executable, command, "predict", str(folder / "row"), str(tmp_path / "parts")]  # by two workers
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    code = "from neuralbayes.system.autocast import bfloat16_is_faster; bfloat16_is_faster()"
+    subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, check=True, timeout=300)
+    assert not (tmp_path / "it_ran").exists()

@@ -44,6 +44,16 @@ def test_columns_and_cells_are_text_everywhere(tmp_path, capsys):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
+def test_a_line_break_in_the_name_of_a_file_forges_no_line(tmp_path, capsys):
+    path = tmp_path / "t\nerror: the disk is full\n.csv"
+    pd.DataFrame(RNG.normal(size=(40, 2)) + 9 * np.eye(2)[np.arange(40) % 2]).to_csv(path, index=False)
+    assert main(["cluster", str(path), "-k", "2"]) == 0
+    assert main(["cluster", str(path), "-k", "2", "--columns", "no"]) == 2
+    printed = capsys.readouterr()
+    assert [line for line in (printed.out + printed.err).splitlines() if line.startswith("error: the disk")] == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
 def test_names_of_pictures_and_folders_are_text_everywhere(tmp_path, capsys):
     folder = tmp_path / "p"
     names = [name.replace("/", "-") for name in NAMES]

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import neuralbayes as nb
+from neuralbayes.cli import main
 from neuralbayes.system.files import remove_temporaries, write_json, write_tensors
 from neuralbayes.training import Batches, Callback, train
 
@@ -117,3 +118,17 @@ def test_links_among_temporaries_stay(tmp_path, victim):
     (tmp_path / ".b.x.tmp.json").touch()
     remove_temporaries(tmp_path)
     assert [path.name for path in tmp_path.glob(".*")] == [".a.x.tmp.json"]
+
+
+@pytest.mark.parametrize("words", [["cluster", "t.csv"], ["predict", "model", "t.csv"]])
+def test_a_link_with_the_name_of_a_result_is_not_followed(tmp_path, victim, words, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("a,b\n" + "1.5,2\n2,9.5\n" * 9)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "model.json").touch()
+    for name in ("t-clusters", "t-labels.csv"):
+        (tmp_path / name).symlink_to(victim)
+    before = contents(victim)
+    assert main(words) == 2
+    assert "symbolic link" in capsys.readouterr().err
+    assert contents(victim) == before

@@ -110,10 +110,13 @@ def main(tokens: Sequence[str] | None = None) -> int:
         words = [*words[1:], "--help"]
     debug = "--debug" in words or os.environ.get("NEURALBAYES_DEBUG", "0") not in ("", "0")
     never_fail_to_print()
+    os.environ["PYTHONSAFEPATH"] = "1"  # processes that a command starts must not import from the current folder
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Image size .* could be decompression bomb")  # it is refused in words
-            warnings.showwarning = lambda message, *_, **__: tell(f"warning: {message}", style="yellow")
+            warnings.showwarning = lambda text, *_, **__: tell(
+                " ".join(["warning:", *str(text).split()]), style="yellow"
+            )
             app.meta(words, print_error=False, exit_on_error=False)
         sys.stdout.flush()
     except KeyboardInterrupt as interrupt:

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from neuralbayes.system.files import inside
+
 # Of tables that can be written, and of compressed text; as in `data.tables`, which is slow to import.
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".arrow", ".feather", ".jsonl", ".ndjson", ".xlsx")
 PACKED = (".gz", ".bz2", ".xz", ".zst")
@@ -67,12 +69,13 @@ def standard_input(data: str) -> Iterator[str]:
 
 
 def beside(data: Path, ending: str) -> Path:
-    """A path next to `data`, or in the current folder for a named data set and for standard input."""
+    """A path next to `data`, or in the current folder for a named data set and for standard input; never a link."""
     if data.is_dir():
         data = Path(os.path.relpath(os.path.abspath(data)))  # . and .. have no name
-        return data.parent / f"{data.name if data.name not in ('', '.', '..') else data.absolute().name}{ending}"
+        name = data.name if data.name not in ("", ".", "..") else data.absolute().name
+        return inside(data.parent, f"{name}{ending}")
     stem = "standard-input" if data.name == "-" else data.name.removesuffix("".join(data.suffixes[-2:]))
-    return (data.parent if data.exists() else Path()) / f"{stem}{ending}"
+    return inside(data.parent if data.exists() else Path(), f"{stem}{ending}")
 
 
 def check_target(path: Path, *, force: bool, source: Path | None = None) -> None:

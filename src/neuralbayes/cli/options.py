@@ -40,9 +40,13 @@ FROM_FILE = {
     *("seeds", "size", "split"),
 }
 
+MOST_BYTES = 10_000  # of a config file: a key of many parts takes memory by the square of its length
+
 
 def options_from(path: Path) -> Callable[[App, tuple[str, ...], ArgumentCollection], None]:
     """A function for cyclopts' `App.config` that sets the options in the TOML file `path`."""
+    if path.is_file() and path.stat().st_size > MOST_BYTES:
+        raise CycloptsError(msg=f"{path} must have at most {MOST_BYTES} bytes, which is enough for all options")
     file = Toml(path, must_exist=True, use_commands_as_keys=False, source=str(path))
 
     def fill(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:

@@ -65,6 +65,7 @@ def hidden_state(layer: str) -> str:
 def tell_skipped(images: Images, *, quiet: bool) -> None:
     """Name the first files that could not be read."""
     if images.skipped and not quiet:
-        lines = [f"{path}: {why}" for path, why in images.skipped[:5]]
-        n = f"{len(images.skipped):,} {'file was' if len(images.skipped) == 1 else 'files were'} skipped:"
-        tell("\n  ".join([n, *lines]), style="yellow")
+        lines = [f"  {path}: {why}" for path, why in images.skipped[:5]]
+        files = "file was" if len(images.skipped) == 1 else "files were"
+        for line in (f"{len(images.skipped):,} {files} skipped:", *lines):
+            tell(line, style="yellow")

@@ -43,11 +43,11 @@ def never_fail_to_print() -> None:
 
 def plain(text: object) -> str:
     r"""Text without the control characters that names of files, columns and cells may contain."""
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode-escape").decode() for c in str(text))
+    return "".join(c if c.isprintable() else c.encode("unicode-escape").decode() for c in str(text))
 
 
 def say(*parts: str | tuple[str, str], style: str = "", stderr: bool = False) -> None:
-    """Print a line or paragraph of texts, or of texts with styles. Lines of a file are not wrapped."""
+    """Print a paragraph of texts, or of texts with styles. Lines of a file are not wrapped."""
     console = Console(stderr=stderr, highlight=False)
     pieces = [(part, "") if isinstance(part, str) else part for part in parts]
     text = Text.assemble(*((plain(words), own or style) for words, own in pieces))

@@ -25,6 +25,8 @@ LONG_WORDS, LONG_CHARACTERS = 5.0, 40.0  # mean number above which distinct cell
 LOOKED_AT = 20_000  # rows, evenly spaced
 CODES = re.compile("ids?|uuid|codes?|zip|zipcode|postcode|postal|plz|phone|ssn|isbn|ean", re.IGNORECASE)
 MOST_VALUES, REPEATS = 20, 5  # a column has few values if it has at most so many, each in so many rows on average
+REPEATED_ROWS, RUNS = 50, 0.9  # least number of rows, and share of consecutive values, of a counter with gaps
+EVEN = 1e-6  # probability that whole numbers drawn at random are as even as those of a counter
 ISO, TRIED = "ISO8601", 50  # the format of dates such as 2024-02-29; number of cells that must match a format
 
 # Reason for a column that is only partly discrete, such as amounts that are often 0; the minimum fraction of rows of
@@ -117,7 +119,7 @@ def _kind(name: str, values: pd.Series[Any], missing: float) -> tuple[str, str]:
         return _kind_of_numbers(name, numbers[np.isfinite(numbers)], stored=present.dtype.kind == "O")
     if present.dtype.kind == "c":
         return "ignored", "complex numbers"
-    if any(isinstance(cell, list | dict | set | tuple | np.ndarray) for cell in present.head(100)):
+    if any(isinstance(cell, list | dict | set | tuple | np.ndarray | bytes) for cell in present.head(100)):
         return "ignored", f"its cells are {type(present.iloc[0]).__name__}s"
     return _kind_of_words(name, as_words(present).astype(object), categorical=hasattr(values, "cat"))
 
@@ -182,13 +184,30 @@ def why_not_continuous(values: Array) -> str | None:
         return "two values"
     if len(distinct) <= MOST_VALUES and n >= REPEATS * len(distinct):
         return "few values"
+    whole = n >= 10 and bool(is_whole(values[:, None])[0])
+    if whole and n >= REPEATED_ROWS and np.median(counts) == 1 and (np.diff(distinct) == 1).mean() > RUNS:
+        return "counts the rows"  # with gaps, or in a table with repeated rows
+    if whole and n >= REPEATED_ROWS and _too_even(distinct, counts):
+        return "counts the rows, starting again"
     if counts.max() >= max(ATOM_SHARE * n, ATOM_RATIO * np.median(counts)):
         return ATOM
-    if n < 10 or len(distinct) < n or not is_whole(values[:, None])[0]:
+    if not whole or len(distinct) < n:
         return None
     steps = np.diff(values)
     counted = (steps > 0).all() or (steps < 0).all() or distinct[-1] - distinct[0] < 3 * n
     return "counts the rows" if counted else None
+
+
+def _too_even(distinct: Array, counts: NDArray[np.int64]) -> bool:
+    """Whether whole numbers, most of a range, occur more evenly than random ones; apart from the most common one."""
+    from scipy.special import gammainc
+
+    span = distinct[-1] - distinct[0]  # of the others
+    others = np.delete(counts, counts.argmax())
+    mean = others.sum() / max(1, span)
+    dispersion = (np.square(others - mean).sum() + (span - len(others)) * mean**2) / mean
+    even = bool(gammainc(span / 2, dispersion / 2) < EVEN)  # of a chi-squared distribution
+    return even and len(others) > RUNS * span
 
 
 def discrete_columns(X: Array) -> dict[int, str]:

@@ -227,6 +227,9 @@ def _of_texts(texts: list[str], title: str) -> Points:
 def _of_numbers(array: Any, title: str) -> Points:
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(f"`data` must be rows of shape (n_samples, n_features), or images, got shape {array.shape}")
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:  # extended precision, which few libraries take
+        with np.errstate(over="ignore"):
+            array = array.astype(np.float64)
     return Points("row", title, array)
 
 

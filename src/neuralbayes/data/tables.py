@@ -40,8 +40,10 @@ JSON, ARROW, ARRAYS = (".jsonl", ".ndjson"), (".arrow", ".feather"), (".npy", ".
 SUFFIXES = (*TEXT, *JSON, ".parquet", *ARROW, ".xlsx", *ARRAYS)
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 
-# Text that a spreadsheet may run as a formula; not numbers, telephone numbers or a sign alone.
-FORMULA = re.compile(r"[=@\x00-\x1f]|\+(?=.*[^\d\s().,/-])|-(?=.*[(|!])", re.DOTALL)
+# Text that a spreadsheet may run as a formula; not numbers, telephone numbers or a sign alone. In Japan, signs may have
+# full width; where numbers have a decimal comma, a cell of a CSV file ends at a semicolon.
+SIGNED = r"[=@\uff1d\uff20]|[+\uff0b](?=.*[^\d\s().,/-])|[-\uff0d](?=.*[(|!])"
+FORMULA = re.compile(rf"(?:^|(?<=;))(?={SIGNED})|^(?=[\x00-\x1f])", re.DOTALL)
 
 
 def read_table(
@@ -373,7 +375,7 @@ def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with an apostrophe before names and text that a spreadsheet may run."""
 
     def safe(cell: Any) -> Any:
-        return f"'{cell}" if isinstance(cell, str) and FORMULA.match(cell) else cell
+        return FORMULA.sub("'", cell) if isinstance(cell, str) else cell
 
     frame = frame.set_axis([safe(name) for name in frame.columns], axis=1)
     for i, dtype in enumerate(frame.dtypes):

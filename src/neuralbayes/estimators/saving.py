@@ -212,8 +212,8 @@ def given_names(folder: Path, n_clusters: int) -> dict[int, str]:
     given = read_json(path)
     if not isinstance(given, dict) or not all(isinstance(name, str) and name.strip() for name in given.values()):
         raise ValueError(f"{path} must map numbers of clusters to names")
-    if odd := [key for key in given if not (key.isdecimal() and int(key) < n_clusters)]:
-        raise ValueError(f"{path} must name clusters from 0 to {n_clusters - 1}, got {odd[0]!r}")
+    if odd := [key for key in given if key not in map(str, range(n_clusters))]:
+        raise ValueError(f"{path} must name clusters from 0 to {n_clusters - 1}, got {odd[0]!r:.50}")
     return {int(key): name for key, name in given.items()}
 
 

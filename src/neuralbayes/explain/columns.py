@@ -165,7 +165,7 @@ def row_names(frame: pd.DataFrame, columns: Sequence[Cells]) -> list[str] | None
 
 def _names_rows(cells: pd.Series[Any]) -> bool:
     """Whether nearly all cells are present, and most of them differ."""
-    return bool(cells.notna().mean() >= 0.9 and cells.astype(str).nunique() >= 0.5 * len(cells))
+    return bool(cells.notna().mean() >= 0.9 and cells.map(str).nunique() >= 0.5 * len(cells))
 
 
 def standardized(values: NDArray[np.float64]) -> NDArray[np.float64]:

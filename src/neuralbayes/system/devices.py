@@ -144,7 +144,9 @@ def bfloat16_is_faster() -> bool:
     """Whether this CPU has bfloat16, a tenth faster: in a subprocess, since some that claim it crash (SIGILL)."""
     code = PROBE.format(threads=torch.get_num_threads())
     try:
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+        # With -P, which keeps Python from importing modules of the current folder.
+        words = [sys.executable, "-P", "-c", code]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
     except subprocess.TimeoutExpired:
         return False
     return done.returncode == 0 and done.stdout.split()[-1:] == ["1"]
