@@ -35,9 +35,9 @@ Labels = tuple[Array, Array]
 
 TIME_LIMIT = 45 * 60.0  # maximum seconds of one fit
 SEEDS = 5
-FEWER = {"IMSAT": 1, "HDBSCAN on UMAP": 1, "GMM on UMAP": 1, "spectral clustering": 2}
+FEWER = {"IMSAT": 1, "HDBSCAN on UMAP": 1, "GMM on UMAP": 1, "GemClus": 1, "spectral clustering": 2}
 """Number of seeds for slow methods, unless --seeds says otherwise."""
-PACKAGES = ("neuralbayes", "torch", "numpy", "scipy", "scikit-learn", "hdbscan", "umap-learn")
+PACKAGES = ("neuralbayes", "torch", "numpy", "scipy", "scikit-learn", "hdbscan", "umap-learn", "gemclus")
 SETS = {"MNIST": "mnist", "Fashion-MNIST": "fashion-mnist"}
 UNEQUAL = " 1:10"
 """Suffix of the sets whose classes have linearly decreasing shares, down to a tenth."""
@@ -46,7 +46,7 @@ ALL = [name + suffix for name in SETS for suffix in ("", UNEQUAL)]
 N_COMPONENTS = 64
 RAREST = 0.1
 """Share of the rarest class to keep in a set of unequal classes."""
-SPECTRAL_ROWS = 10_000  # to fit it to; its cost is quadratic
+FEW_ROWS = 10_000  # to fit methods of quadratic cost to
 NEAREST = 5
 
 
@@ -100,7 +100,7 @@ def gaussian_mixture(data: Data, seed: int) -> Labels:
 
 def spectral(data: Data, seed: int) -> Labels:
     train, test = data.coordinates
-    few = np.random.RandomState(seed).permutation(len(train))[:SPECTRAL_ROWS]
+    few = np.random.RandomState(seed).permutation(len(train))[:FEW_ROWS]
     fitted = SpectralClustering(data.n_clusters, affinity="nearest_neighbors", random_state=seed).fit(train[few])
     return nearest(train[few], fitted.labels_, train), nearest(train[few], fitted.labels_, test)
 
@@ -127,6 +127,16 @@ def umap_hdbscan(data: Data, seed: int) -> Labels:
     labels = min(tried, key=lambda one: one[:2])[2]
     inside = labels >= 0
     return nearest(train[inside], labels[inside], train), nearest(train[inside], labels[inside], test)
+
+
+def gemclus(data: Data, seed: int) -> Labels:
+    from gemclus.mlp import MLPMMD
+
+    train, test = (part.astype(np.float64) for part in data.coordinates)
+    few = np.random.RandomState(seed).permutation(len(train))[:FEW_ROWS]
+    model = MLPMMD(data.n_clusters, batch_size=500, max_iter=50, n_hidden_dim=100, random_state=seed)
+    fitted = model.fit(train[few])
+    return fitted.predict(train), fitted.predict(test)
 
 
 def imsat(data: Data, seed: int) -> Labels:
@@ -159,6 +169,7 @@ METHODS: dict[str, Callable[[Data, int], Labels]] = {
     "spectral clustering": spectral,
     "Gaussian mixture": gaussian_mixture,
     "k-means": k_means,
+    "GemClus": gemclus,
 }
 
 
