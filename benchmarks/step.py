@@ -5,9 +5,9 @@ on the clean and on the perturbed images, with two backward passes. Softmax, log
 on contiguous tensors. Our step shares the clean pass, evaluates the objective in pieces that stay in the cache, and
 uses the memory format `channels_last`. With recomputation, it also computes posteriors and small results of the
 perturbed pass again in the backward pass. Speed is that of the fastest step of two rounds, in which the kinds
-alternate, and the peak of the convolutions is the best of several measurements: other programs on the machine can only slow both
-down. Memory is the additional peak of one step, with freed blocks returned to the system at once. `--full` adds the paper's width at a
-larger mini-batch, and `--record FILE` saves the numbers.
+alternate, and the peak of the convolutions is the best of several measurements: other programs on the machine can only
+slow both down. Memory is the additional peak of one step, with freed blocks returned to the system at once. `--full`
+adds the paper's width at a larger mini-batch, and `--record FILE` saves the numbers.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ KINDS: dict[str, tuple[float, bool]] = {
 
 
 def measure(kind: str, width: float, batch: int, seconds: float) -> dict[str, float]:
-    """Measure images per second in the fastest of some seconds of steps, and the additional peak memory in megabytes."""
+    """Measure images per second in the fastest of some steps, and the additional peak memory in megabytes."""
     torch.set_num_threads(2)
     torch.manual_seed(0)
     states = HiddenStates(convolutional_encoder(scaled_channels(PAPER_CHANNELS, width)), STATES)
