@@ -1,4 +1,4 @@
-"""Memory: a micro-batch of B/8 needs less than a quarter of what the whole batch needs."""
+"""Memory of micro-batches, and with `recompute`; in new processes, because the peak of a process never falls."""
 
 from itertools import pairwise
 
@@ -8,6 +8,8 @@ from process_cases import STATUS, in_child, peak_of
 from torch import Tensor, nn
 
 import neuralbayes as nb
+from neuralbayes.networks.encoders import convolutional_encoder
+from neuralbayes.networks.hidden import HiddenStates
 
 pytestmark = pytest.mark.skipif(not STATUS.exists(), reason="the peak of a process is read from Linux's /proc")
 
@@ -43,7 +45,25 @@ def peaks(objective: nb.Objective) -> tuple[int, int]:
 
 @pytest.mark.parametrize("objective", [nb.MIM(), nb.DML()], ids=["MIM", "DML"])
 def test_an_eighth_of_the_batch_needs_under_a_quarter_of_the_memory(objective: nb.Objective) -> None:
-    """Run in a new process, because the peak of a process never falls."""
     pieces, whole = in_child(peaks, objective)
     assert whole > 20_000  # kilobytes: enough to compare
     assert pieces < whole / 4
+
+
+def peak(recompute: bool) -> int:
+    """Kilobytes for a gradient with R_c of all hidden states."""
+    torch.set_num_threads(1)
+    states = HiddenStates(convolutional_encoder((48, 32, 32, 32)), ["relu1", "relu2", "relu3", "relu4"])
+    x = torch.randn(48, 3, 32, 32)
+
+    def step(x: Tensor) -> None:
+        nb.backward(nb.MIM(), states, x, smoothness=nb.Smoothness(), recompute=recompute)
+
+    step(x[:2])
+    return peak_of(lambda: step(x))
+
+
+def test_recomputation_needs_less_than_three_quarters_of_the_memory() -> None:
+    kept, recomputed = in_child(peak, False), in_child(peak, True)
+    assert kept > 30_000  # enough to compare
+    assert recomputed < 3 / 4 * kept

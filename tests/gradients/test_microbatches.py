@@ -50,16 +50,9 @@ def test_given_weights_are_divided_by_their_sum(weight: Tensor) -> None:
 
 @pytest.mark.parametrize(
     ("numbers", "messages"),
-    [
-        ([2, 2], [4]),  # just fits
-        ([2, 3], [2, 3]),
-        ([1, 1, 1, 1, 1], [4, 1]),
-        ([9, 1, 1], [9, 2]),  # larger than a message, so sent alone
-        ([1, 9], [1, 9]),
-        ([], []),
-    ],
+    [([2, 2], [4]), ([2, 3], [2, 3]), ([1] * 5, [4, 1]), ([9, 1, 1], [9, 2]), ([1, 9], [1, 9]), ([], [])],
 )
 def test_a_message_holds_no_more_than_a_bucket(numbers: list[int], messages: list[int]) -> None:
-    """A bucket of 16 bytes holds four numbers of float32."""
+    """A bucket of 16 bytes holds four numbers of float32; a larger tensor is sent alone."""
     groups = buckets([torch.zeros(n) for n in numbers], 16)
     assert [sum(tensor.numel() for tensor in group) for group in groups] == messages

@@ -48,13 +48,6 @@ def test_an_output_larger_than_a_piece_has_the_gradient_of_autograd(
 # How many passes
 
 
-def counted(network: nn.Module) -> list[bool]:
-    """Whether gradients were recorded in each pass."""
-    calls: list[bool] = []
-    network.register_forward_hook(lambda _module, _inputs, output: calls.append(output.requires_grad))
-    return calls
-
-
 @pytest.mark.parametrize(
     ("objective", "marginal", "size", "recompute", "expected"),
     [
@@ -71,7 +64,8 @@ def test_the_network_is_called_no_more_often_than_needed(
     objective: type[Objective], marginal: str, size: int | None, recompute: bool, expected: list[bool]
 ) -> None:
     network = mlp()
-    calls = counted(network)
+    calls: list[bool] = []  # whether gradients were recorded
+    network.register_forward_hook(lambda _module, _inputs, output: calls.append(output.requires_grad))
     nb.backward(objective(), network, points(10), microbatch_size=size, marginal=marginal, recompute=recompute)  # type: ignore[arg-type]
     assert calls == expected
 

@@ -115,24 +115,18 @@ def test_value_and_gradient_are_finite_at_the_edge(case: Case, dtype: torch.dtyp
 
 @every_objective
 @every_float
-@pytest.mark.parametrize("p", [0.0, 1.0, 1e-30])
-def test_derivatives_in_both_arguments_are_finite_at_the_edge(case: Case, dtype: torch.dtype, p: float) -> None:
-    """Derivatives that `backward` needs: d phi / d p(z|x), d phi / d p(z) and psi'(p(z)), not hidden by a softmax."""
-    p_z = torch.tensor([p, (1 - p) / 2, (1 - p) / 2], dtype=dtype, requires_grad=True)
-    p_zx = interior(p_z.detach()).expand(4, K).clone().requires_grad_()
+@pytest.mark.parametrize(("p", "of_sample"), [(0.0, 0.0), (1.0, 1.0), (1e-30, 1e-30), (0.0, 1.0)])
+def test_derivatives_in_both_arguments_are_finite_at_the_edge(
+    case: Case, dtype: torch.dtype, p: float, of_sample: float
+) -> None:
+    """Derivatives that `backward` needs: d phi / d p(z|x), d phi / d p(z) and psi'(p(z)), not hidden by a softmax.
+
+    With a running prior, p(z|x) can be 1 if p(z) is 0: the ratio must not overflow.
+    """
+    p_z, p_x = (torch.tensor([q, (1 - q) / 2, (1 - q) / 2], dtype=dtype) for q in (p, of_sample))
+    p_z, p_zx = p_z.requires_grad_(), interior(p_x).expand(4, K).clone().requires_grad_()
     value = case.objective().per_sample(p_zx, p_z).sum() + case.objective().of_prior(p_z)
     grads = torch.autograd.grad(value, (p_zx, p_z), materialize_grads=True)
-    assert bool(torch.isfinite(value))
-    assert all(bool(torch.isfinite(g).all()) for g in grads)
-
-
-@every_objective
-def test_a_certain_sample_of_a_state_that_the_prior_calls_dead_stays_finite(case: Case) -> None:
-    """With a running prior, p(z|x) can be 1 if p(z) is 0: the ratio must not overflow float32."""
-    p_zx = interior(torch.tensor([[1.0, 0.0, 0.0]])).requires_grad_()
-    p_z = torch.tensor([0.0, 0.0, 1.0], requires_grad=True)
-    value = case.objective().per_sample(p_zx, p_z).sum()
-    grads = torch.autograd.grad(value, (p_zx, p_z), allow_unused=True, materialize_grads=True)
     assert bool(torch.isfinite(value))
     assert all(bool(torch.isfinite(g).all()) for g in grads)
 
@@ -145,6 +139,16 @@ def test_the_posterior_inside_the_bounds_has_value_and_gradient_of_softmax() -> 
     (ours_grad,) = torch.autograd.grad((weight * ours).sum(), logits)
     (softmax_grad,) = torch.autograd.grad((weight * softmax).sum(), logits)
     torch.testing.assert_close(ours_grad, softmax_grad, rtol=0, atol=1e-14)
+
+
+@every_float
+def test_certain_states_get_the_last_number_before_1_and_the_others_the_root_of_the_smallest(
+    dtype: torch.dtype,
+) -> None:
+    before_1 = torch.nextafter(torch.ones((), dtype=dtype), torch.zeros((), dtype=dtype)).item()
+    floor = torch.tensor(math.sqrt(torch.finfo(dtype).tiny), dtype=dtype).item()
+    assert interior_posterior(torch.tensor([[2e3, 0.0]], dtype=dtype)).tolist() == [[before_1, floor]]
+    assert interior(torch.tensor([1.0, 0.0, 0.5], dtype=dtype)).tolist() == [before_1, floor, 0.5]
 
 
 # Formats and errors

@@ -8,7 +8,7 @@ from objective_cases import Case, every_objective
 from torch import Tensor
 
 from neuralbayes import smoothness
-from neuralbayes.objectives.virtual_adversarial import adversarial_perturbation, divergence, virtual_adversarial
+from neuralbayes.objectives.virtual_adversarial import divergence, virtual_adversarial
 
 
 def rows(*shape: int) -> Tensor:
@@ -47,22 +47,16 @@ def kept_in_float32(x: Tensor) -> Tensor:
     return torch.stack([x.sum(1).tanh(), x.square().sum(1), x[:, 0]], dim=1)
 
 
+@pytest.mark.parametrize("compute", [smoothness, virtual_adversarial])
 @pytest.mark.parametrize("known", [False, True], ids=["computed", "given"])
-def test_smoothness_draws_the_same_directions(known: bool) -> None:
+def test_directions_and_differences_are_the_same(compute: Callable[..., Tensor], known: bool) -> None:
     x = rows(20, 6)
     clean = kept_in_float32(x) if known else None
-    inside, outside = in_and_out(lambda: smoothness(kept_in_float32, x, clean=clean, fraction=0.5))
+    inside, outside = in_and_out(lambda: compute(kept_in_float32, x, 0.5, clean=clean))
     assert torch.equal(inside, outside)
 
 
-@pytest.mark.parametrize("compute", [adversarial_perturbation, virtual_adversarial])
-def test_perturbation_and_divergence_are_the_same(compute: Callable[..., Tensor]) -> None:
-    x = rows(20, 6)
-    inside, outside = in_and_out(lambda: compute(kept_in_float32, x, 0.5))
-    assert torch.equal(inside, outside)
-
-
-@pytest.mark.parametrize("compute", [smoothness, adversarial_perturbation, virtual_adversarial])
+@pytest.mark.parametrize("compute", [smoothness, virtual_adversarial])
 def test_the_function_is_called_in_the_callers_autocast(compute: Callable[..., Tensor]) -> None:
     seen: list[tuple[bool, torch.dtype]] = []
 

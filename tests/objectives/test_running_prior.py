@@ -1,11 +1,12 @@
 """The exponential average of p(z) over past batches."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
 
-from neuralbayes import DML, RunningPrior
+from neuralbayes import DML, RunningPrior, WeightedSum
 
 
 def test_average_is_the_weighted_mean_of_all_batches() -> None:
@@ -27,8 +28,9 @@ def test_update_takes_no_gradient_and_hands_out_no_handle() -> None:
     assert running.get_buffer("p_z_0").tolist() == [0.5, 0.5]
 
 
-def test_a_fresh_objective_takes_the_average_of_a_trained_one() -> None:
-    trained, fresh = DML(), DML()
+@pytest.mark.parametrize("make", [DML, lambda: WeightedSum(DML())])
+def test_a_fresh_objective_takes_the_average_of_a_trained_one(make: Callable[[], DML]) -> None:
+    trained, fresh = make(), make()
     trained.running_prior.update(0, torch.tensor([0.3, 0.7]))
     trained.running_prior.update(1, torch.rand(3, 2, 2))
     fresh.load_state_dict(trained.state_dict())

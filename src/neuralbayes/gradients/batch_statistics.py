@@ -41,11 +41,7 @@ def recorded_statistics(network: nn.Module, wanted: bool = True) -> Iterator[Sta
 def shared_statistics(
     network: nn.Module, total: Callable[[Tensor], Tensor] | None, present: bool = True
 ) -> Iterator[Statistics]:
-    """Make each batch normalisation layer in training mode use the statistics of all processes, and yield them.
-
-    `total` sums a tensor over the processes, or is None, which leaves the network unchanged. If the samples of this
-    process are not `present`, they are only placeholders.
-    """
+    """Normalise batches by the statistics of all processes, and yield them, unless `total` over processes is None."""
     statistics: Statistics = {}
 
     def normalize(module: _BatchNorm, x: Tensor) -> Tensor:
@@ -56,10 +52,7 @@ def shared_statistics(
         statistics.setdefault(module, []).append((mean, variance))
         if module.training:
             _update_running(module, mean.detach(), variance.detach() * (count / (count - 1)))
-        result: Tensor = _Normalized.apply(  # type: ignore[no-untyped-call]
-            x, mean, variance, module.weight, module.bias, module.eps
-        )
-        return result
+        return _normalized(module, x, mean, variance)
 
     modules = [] if total is None else _batch_norms(network)
     try:
@@ -77,10 +70,7 @@ def given_statistics(statistics: Statistics) -> Iterator[None]:
 
     def normalize(module: _BatchNorm, calls: Iterator[tuple[Tensor, Tensor]], x: Tensor) -> Tensor:
         mean, variance = next(calls)
-        result: Tensor = _Normalized.apply(  # type: ignore[no-untyped-call]
-            x, mean, variance, module.weight, module.bias, module.eps
-        )
-        return result
+        return _normalized(module, x, mean, variance)
 
     try:
         for module, calls in statistics.items():
@@ -93,10 +83,7 @@ def given_statistics(statistics: Statistics) -> Iterator[None]:
 
 
 class _Moments(torch.autograd.Function):
-    """Mean, variance and number of values of each channel of (n, C, *spatial), over the samples of all processes.
-
-    `total` sums a tensor over the processes. If `present` is False, the samples are only placeholders.
-    """
+    """Mean, variance and size of each channel of (n, C, *spatial), in `total` over processes with `present` samples."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, total: Callable[[Tensor], Tensor], present: bool) -> tuple[Tensor, ...]:
@@ -151,6 +138,13 @@ class _Normalized(torch.autograd.Function):
         grad_mean, grad_variance = -gain * inverse * grad_bias, -0.5 * gain * inverse.square() * grad_weight
         trained = weight is not None
         return grad_x, grad_mean, grad_variance, grad_weight if trained else None, grad_bias if trained else None, None
+
+
+def _normalized(module: _BatchNorm, x: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+    result: Tensor = _Normalized.apply(  # type: ignore[no-untyped-call]
+        x, mean, variance, module.weight, module.bias, module.eps
+    )
+    return result
 
 
 def _along_channels(values: Tensor, like: Tensor) -> Tensor:

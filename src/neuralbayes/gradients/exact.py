@@ -187,8 +187,7 @@ class _Run:
         return self.processes.sum(loss)
 
     def two_passes(self, chunks: list[Microbatch]) -> Tensor:
-        """Compute E and then G over all micro-batches and processes without gradients, then the gradient of each
-        micro-batch."""
+        """Compute E and G over all micro-batches and processes, then the gradient of each micro-batch."""
         priors, kept = self.exact_priors(chunks)
         slopes, loss = self.exact_slopes(chunks, priors, kept)
         kept.clear()
@@ -200,8 +199,7 @@ class _Run:
         return self.processes.sum(loss)
 
     def exact_priors(self, chunks: list[Microbatch]) -> tuple[list[Tensor], list[list[Tensor]]]:
-        """E of each output over all samples, and the posteriors of each micro-batch if they are needed again and
-        small."""
+        """E of each output over all samples, and the posteriors of each micro-batch if needed again and small."""
         priors: list[Tensor] = []
         kept: list[list[Tensor]] = []
         for chunk, posteriors in self.posteriors(chunks):

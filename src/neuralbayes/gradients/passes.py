@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from neuralbayes.bayes import weighted_sum
 from neuralbayes.distributed import Processes
-from neuralbayes.objectives.base import Objective, Outputs, as_list, interior_posterior
+from neuralbayes.objectives.base import Objective, Outputs, as_list, interior_posterior, through_softmax
 from neuralbayes.objectives.smoothness import Smoothness
 
 PART_BYTES = 2**22  # of the pieces in which the terms of an output are evaluated
@@ -111,10 +111,7 @@ def frozen_buffers(network: nn.Module, at: BufferState | None = None) -> Iterato
 
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[Callable[[], bool]]:
-    """Draw random numbers, such as dropout masks, from `seed`, and restore the global generators.
-
-    Yields a function that says whether any have been drawn inside the block, on the CPU or on `device`.
-    """
+    """Draw from `seed`, restore the global generators, and yield a function that says whether any were drawn."""
     cuda = [device] if device.type == "cuda" else []
 
     def drawn() -> bool:
@@ -130,14 +127,10 @@ def seeded(seed: int, device: torch.device) -> Iterator[Callable[[], bool]]:
 
 
 class Term:
-    """The objective on one output (n_samples, n_states, *spatial) of a network: given E and G, a function of it alone.
+    """The objective, times `factor`, on one output of a network: given E and G, a function of this output alone."""
 
-    `factor` is the weight of this output in the objective, and `weight` (n_samples,) are those of the samples in the
-    whole batch. `p_z` and `slope` (n_states, *spatial), E and G = dJ/dE, are set before the backward pass.
-    """
-
-    p_z: Tensor
-    slope: Tensor
+    p_z: Tensor  # E (n_states, *spatial), set before the backward pass
+    slope: Tensor  # G = dJ/dE (n_states, *spatial), too
 
     def __init__(self, factor: float, objective: Objective, output: Tensor, weight: Tensor) -> None:
         self.factor = factor
@@ -159,16 +152,17 @@ class Term:
         """The value of the sample terms, and the gradient of the objective with respect to the output."""
         gradient = torch.empty_like(self.output)
         values = []
-        parts = zip(*(torch.split(t, self.part) for t in (self.output, self.weight, gradient)), strict=True)
-        with torch.enable_grad():
-            for output, weight, result in parts:
-                leaf = output.detach().requires_grad_()
-                p_zx = interior_posterior(leaf)
-                samples = (weight * self.objective.per_sample(p_zx, self.p_z)).sum()
-                local = samples + (self.slope * weighted_sum(weight, p_zx)).sum()
-                result.copy_(*torch.autograd.grad(self.factor * local, leaf))
-                values.append(samples.detach())
-        return self.factor * torch.stack(values).sum(), gradient
+        parts = (torch.split(t, self.part) for t in (self.output, self.factor * self.weight, gradient))
+        for output, weight, result in zip(*parts, strict=True):
+            p_zx = interior_posterior(output)
+            value, of_p = slope(partial(self._samples, weight), p_zx)
+            share = weight.to(p_zx).reshape(-1, *[1] * self.slope.ndim)
+            result.copy_(through_softmax(p_zx, torch.addcmul(of_p, share, self.slope)))
+            values.append(value)
+        return torch.stack(values).sum(), gradient
+
+    def _samples(self, weight: Tensor, p_zx: Tensor) -> Tensor:
+        return (weight * self.objective.per_sample(p_zx, self.p_z)).sum()
 
     def _sum(self, weight: Tensor, function: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         parts = zip(torch.split(self.output, self.part), torch.split(weight, self.part), strict=True)
@@ -193,10 +187,7 @@ class Passed:
         chunk: Microbatch,
         linked: bool,
     ) -> None:
-        """Evaluate beta * R_c and its gradient with respect to the outputs of both passes.
-
-        `linked` says that the perturbed pass depends on the clean one, as it does through batch statistics.
-        """
+        """Evaluate beta * R_c, and its slope in both passes, `linked` if batch statistics of one enter the other."""
         results: list[Tensor] = []
         leaves: list[Tensor] = []
 
@@ -222,11 +213,9 @@ class Passed:
         ]
 
     def backward(self) -> Tensor:
-        """Add the gradient to the parameters, and return the value of the sample terms and of the penalty.
-
-        The gradient of an output is computed when the backward pass reaches it, and the clean pass runs first if
-        possible: few gradients and activations are then in memory at a time.
-        """
+        """Add the gradient to the parameters, and return the value of the sample terms and of the penalty."""
+        # The gradient of an output is computed when the backward pass reaches it, and the clean pass runs first if
+        # possible: few gradients and activations are then in memory at a time.
         values = [self.penalty]
 
         def with_term(term: Term, slope: Tensor) -> Tensor:

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.nn.grad import conv2d_input
 
 PAPER_CHANNELS = (200, 500, 700, 1000)
 """C200-P-C500-C700-P-C1000, section 5.1."""
+
+LARGE_KERNEL = 2**22
+"""Bytes of a kernel that does not stay in the cache of a core, so that each use of it should serve many pixels."""
 
 
 def convolutional_encoder(
@@ -40,7 +46,7 @@ def convolutional_encoder(
         raise ValueError(f"`channels` must be four positive integers, got {tuple(channels)}")
     layers: OrderedDict[str, nn.Module] = OrderedDict()
     for i, (before, after) in enumerate(pairwise((in_channels, *channels)), start=1):
-        layers[f"conv{i}"] = nn.Conv2d(before, after, 3, bias=not batch_norm)
+        layers[f"conv{i}"] = _Conv2d(before, after, 3, bias=not batch_norm)
         if batch_norm:
             layers[f"norm{i}"] = nn.BatchNorm2d(after)
         layers[f"relu{i}"] = nn.ReLU()
@@ -100,3 +106,47 @@ def orthogonal_(network: nn.Sequential) -> nn.Sequential:
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
     return network
+
+
+class _Conv2d(nn.Conv2d):
+    """A convolution without padding; on a CPU, training on tiny images in `channels_last` is 2 to 3 times as fast."""
+
+    def _conv_forward(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        n, _, height, width = x.shape
+        rows, columns = height - weight.shape[2] + 1, width - weight.shape[3] + 1
+        slow = columns <= 4 and weight.nbytes > LARGE_KERNEL and x.is_contiguous(memory_format=torch.channels_last)
+        if not (slow and self.training) or x.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+            plain: Tensor = super()._conv_forward(x, weight, bias)
+            return plain
+        # The columns of all images form one long row, for which the kernel is read once, and windows along a row become
+        # channels: (n, c, height, width) -> (1, kw * c, height, n * columns).
+        windows = x.permute(2, 0, 3, 1).unfold(2, weight.shape[3], 1).transpose(3, 4)  # (height, n, columns, kw, c)
+        packed = windows.reshape(1, height, n * columns, -1).permute(0, 3, 1, 2)
+        kernel = weight.permute(0, 2, 3, 1).reshape(len(weight), weight.shape[2], 1, -1).permute(0, 3, 1, 2)
+        result = _ColumnConvolution.apply(packed, kernel)  # type: ignore[no-untyped-call]
+        images: Tensor = result.permute(0, 2, 3, 1).reshape(rows, n, columns, -1).permute(1, 3, 0, 2)
+        images = images.contiguous(memory_format=torch.channels_last)
+        return images if bias is None else images + bias[:, None, None]
+
+
+class _ColumnConvolution(torch.autograd.Function):
+    """Convolve (1, c, height, width) with a kernel (c_out, c, kh, 1), whose gradient is kh products of matrices."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, kernel: Tensor) -> Tensor:
+        return nn.functional.conv2d(x, kernel)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        x, kernel = ctx.saved_tensors
+        of_x = conv2d_input(x.shape, kernel, grad)  # type: ignore[no-untyped-call]
+        slopes, values = (t[0].permute(1, 2, 0) for t in (grad, x))  # (rows, width, c_out), (height, width, c)
+        rows = len(slopes)
+        products = [slopes.flatten(0, 1).T @ values[i : i + rows].flatten(0, 1) for i in range(kernel.shape[2])]
+        return of_x, torch.stack(products, dim=1).permute(0, 2, 1).unsqueeze(3)

@@ -162,10 +162,7 @@ class Objective(nn.Module):
             return sample_mean(self.per_sample(p_zx, p_z), sample_weight) + self.of_prior(p_z)
 
     def per_sample(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
-        """`sample_term`, checked and averaged over positions: (n_samples,).
-
-        `p_zx` must lie strictly inside (0, 1).
-        """
+        """`sample_term` of `p_zx` inside (0, 1), checked and averaged over positions: (n_samples,)."""
         check_finite(p_z)
         value = self.sample_term(p_zx, interior(p_z))
         self._check_shape("sample_term", value, "n_samples, *spatial", p_zx.shape[:1] + p_zx.shape[2:])
@@ -192,13 +189,10 @@ class Objective(nn.Module):
             )
 
     def check_independence(self, logits: Tensor) -> None:
-        """Refuse a `sample_term` that couples samples: compare four made-up posteriors with two halves of them, once.
-
-        The posteriors of an untrained network are too similar to show it. A term that draws random numbers is not
-        checked.
-        """
+        """Refuse a `sample_term` that couples samples, unless it draws random numbers; look once."""
         if self._independence_checked:
             return
+        # Made-up posteriors: those of an untrained network are too similar to show it.
         noise = torch.randn(4, *logits.shape[1:], generator=torch.Generator().manual_seed(0))
         p_zx = interior_posterior(2.0 * noise.to(logits))
         p_z = prior(p_zx)
@@ -273,8 +267,7 @@ class WeightedSum(nn.Module):
 
 
 def as_list(outputs: Outputs, n_samples: int | None = None) -> list[Tensor]:
-    """The outputs of a network as a list of tensors. Each must have `n_samples` samples, by default as many as the
-    first."""
+    """The outputs of a network as tensors that all have `n_samples` samples, by default as many as the first."""
     tensors = _members(outputs)
     tensors_only = bool(tensors) and all(isinstance(t, Tensor) for t in tensors)
     if tensors_only and n_samples is None and tensors[0].ndim > 0:
@@ -307,11 +300,7 @@ def _described(outputs: Any) -> str:
 
 
 def interior_posterior(logits: Tensor) -> Tensor:
-    """p(z|x) strictly inside (0, 1): softmax over the states, shifted by less than the rounding error.
-
-    The backward pass keeps one tensor of the size of `logits` and uses the gradient of softmax. The floor applies to
-    the values but not to the gradient, so a state below it can recover.
-    """
+    """p(z|x) strictly inside (0, 1), with the gradient of softmax, so that a state below the floor can recover."""
     check_states(logits, "logits")
     p_zx: Tensor = _InteriorSoftmax.apply(logits)  # type: ignore[no-untyped-call]
     return p_zx
@@ -335,12 +324,17 @@ class _InteriorSoftmax(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (p,) = ctx.saved_tensors
-        # p * (grad - sum_k p_k grad_k) in one pass, over the last dimension if p is laid out that way in memory
-        dim = -1 if p.movedim(1, -1).is_contiguous() else 1
-        result: Tensor = torch.ops.aten._softmax_backward_data(
-            grad.movedim(1, dim).contiguous(), p.movedim(1, dim), dim, p.dtype
-        )
-        return result.movedim(dim, 1).to(ctx.dtype)
+        return through_softmax(p, grad).to(ctx.dtype)
+
+
+def through_softmax(p_zx: Tensor, grad: Tensor) -> Tensor:
+    """The gradient of logits from that of their posteriors, p * (grad - sum_k p_k grad_k), in one pass."""
+    # over the last dimension if p is laid out that way in memory
+    dim = -1 if p_zx.movedim(1, -1).is_contiguous() else 1
+    result: Tensor = torch.ops.aten._softmax_backward_data(
+        grad.movedim(1, dim).contiguous(), p_zx.movedim(1, dim), dim, p_zx.dtype
+    )
+    return result.movedim(dim, 1)
 
 
 def _bounds(dtype: torch.dtype) -> tuple[float, float]:

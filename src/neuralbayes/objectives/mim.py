@@ -105,17 +105,18 @@ def _uniform(p_z: Tensor) -> Tensor:
 
 
 class _Entropy(torch.autograd.Function):
-    """Entropy over dimension 1 of probabilities inside (0, 1). The backward pass keeps only the probabilities."""
+    """Entropy over dimension 1 of probabilities inside (0, 1). The backward pass needs only their logarithm."""
 
     @staticmethod
     def forward(ctx: Any, p: Tensor) -> Tensor:
-        ctx.save_for_backward(p)
-        return p.log().mul_(p).sum(dim=1).neg_()
+        log_p = p.log()
+        ctx.save_for_backward(log_p)
+        return (p * log_p).sum(dim=1).neg_()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        (p,) = ctx.saved_tensors
-        result: Tensor = p.log().add_(1.0).mul_(-grad.unsqueeze(1))
+        (log_p,) = ctx.saved_tensors
+        result: Tensor = (log_p + 1.0).mul_(-grad.unsqueeze(1))
         return result
 
 

@@ -12,11 +12,9 @@ from torch import Tensor, nn
 
 from neuralbayes.system.devices import widened, within_autocast, without_autocast
 
-Logits = Callable[[Tensor], Tensor]
-
 
 def virtual_adversarial(
-    function: Logits,
+    function: Callable[[Tensor], Tensor],
     x: Tensor,
     radius: float | Tensor,
     *,
@@ -60,32 +58,6 @@ def virtual_adversarial(
     >>> virtual_adversarial(two_states, torch.zeros(1, 1), radius=1.0)
     tensor(0.1201)
     """
-    function = within_autocast(function, x.device)
-    with without_autocast(x.device):
-        clean = (function(x) if clean is None else clean).detach()
-        r = adversarial_perturbation(
-            function, x, radius, clean=clean, n_iterations=n_iterations, step=step, start=start, generator=generator
-        )
-        return divergence(clean, function(x.detach() + r)).mean()
-
-
-def adversarial_perturbation(
-    function: Logits,
-    x: Tensor,
-    radius: float | Tensor,
-    *,
-    clean: Tensor | None = None,
-    n_iterations: int = 1,
-    step: float = 0.1,
-    start: Tensor | None = None,
-    generator: torch.Generator | None = None,
-) -> Tensor:
-    """The perturbation of each sample, `radius` long, that changes p(z|x) most, by power iteration; 0 if none does.
-
-    The divergence has its minimum, 0, at x, so its growth is given by the Hessian there, and the direction of fastest
-    growth is the first eigenvector. The gradient a small step away from x is proportional to the Hessian times that
-    step. Parameters are those of :func:`virtual_adversarial`.
-    """
     lengths = torch.as_tensor(radius, dtype=x.dtype, device=x.device).expand(len(x))
     if not bool((lengths >= 0).all()):
         raise ValueError(f"`radius` must be non-negative, got {float(lengths.min())}")
@@ -100,13 +72,15 @@ def adversarial_perturbation(
         clean = (function(x) if clean is None else clean).detach()
         if start is None:
             start = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+        # Power iteration: the divergence has its minimum, 0, at x, so it grows fastest along the first eigenvector of
+        # its Hessian. The gradient a small step away from x is proportional to the Hessian times that step.
         direction = _unit(start)
         for _ in range(n_iterations):
             with torch.enable_grad():
                 small = (step * lengths * direction).requires_grad_()
                 rise = divergence(clean, function(x + small)).sum()
             direction = _unit(torch.autograd.grad(rise, small)[0])
-        return lengths * direction
+        return divergence(clean, function(x + lengths * direction)).mean()
 
 
 def divergence(logits: Tensor, others: Tensor) -> Tensor:
