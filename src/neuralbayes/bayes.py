@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from neuralbayes.system.devices import without_autocast
+from neuralbayes.system.autocast import without_autocast
 
 LOG_2 = math.log(2.0)
 
@@ -139,7 +139,12 @@ def mutual_information(p_zx: Tensor, *, sample_weight: Tensor | None = None, fro
 
     .. math:: I(x; z) = \mathbb{E}_x \sum_k L_k(x) \log \frac{L_k(x)}{\mathbb{E}_x[L_k(x)]} = H(z) - H(z|x)
 
-    Parameters are those of :func:`prior`.
+    Parameters
+    ----------
+    p_zx : Tensor of shape (n_samples, n_states, *spatial)
+        Posteriors, or logits with `from_logits`.
+    sample_weight : Tensor of shape (n_samples,), optional
+    from_logits : bool, default=False
 
     Returns
     -------
@@ -162,7 +167,14 @@ def js_divergence(p_zx: Tensor, *, sample_weight: Tensor | None = None, from_log
 
     Here :math:`q_k = p(x|z{=}k)` and the rest is :math:`\bar q_k = p(x|z{\neq}k)`. Their Jensen-Shannon divergence is
     log 2 if the two share no sample, and 0 if z carries no information about x. It is also 0 for a state with no mass
-    or with all of it. Parameters are those of :func:`prior`.
+    or with all of it.
+
+    Parameters
+    ----------
+    p_zx : Tensor of shape (n_samples, n_states, *spatial)
+        Posteriors, or logits with `from_logits`.
+    sample_weight : Tensor of shape (n_samples,), optional
+    from_logits : bool, default=False
 
     Returns
     -------
