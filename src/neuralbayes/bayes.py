@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from neuralbayes.system.autocast import without_autocast
+from neuralbayes.system.devices import without_autocast
 
 LOG_2 = math.log(2.0)
 

@@ -142,6 +142,6 @@ def test_no_process_imports_modules_of_the_current_folder(models, tmp_path):
     words = [sys.executable, command, "predict", str(folder / "row"), str(tmp_path / "parts")]  # by two workers
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    code = "from neuralbayes.system.autocast import bfloat16_is_faster; bfloat16_is_faster()"
+    code = "from neuralbayes.system.devices import bfloat16_is_faster; bfloat16_is_faster()"
     subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, check=True, timeout=300)
     assert not (tmp_path / "it_ran").exists()
