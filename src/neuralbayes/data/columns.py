@@ -202,12 +202,13 @@ def _too_even(distinct: Array, counts: NDArray[np.int64]) -> bool:
     """Whether whole numbers, most of a range, occur more evenly than random ones; apart from the most common one."""
     from scipy.special import gammainc
 
-    span = distinct[-1] - distinct[0]  # of the others
     others = np.delete(counts, counts.argmax())
+    if distinct[-1] >= distinct[0] + len(others) / RUNS:  # compared before their difference, which may overflow
+        return False
+    span = distinct[-1] - distinct[0]  # of the others
     mean = others.sum() / max(1, span)
     dispersion = (np.square(others - mean).sum() + (span - len(others)) * mean**2) / mean
-    even = bool(gammainc(span / 2, dispersion / 2) < EVEN)  # of a chi-squared distribution
-    return even and len(others) > RUNS * span
+    return bool(gammainc(span / 2, dispersion / 2) < EVEN)  # of a chi-squared distribution
 
 
 def discrete_columns(X: Array) -> dict[int, str]:
