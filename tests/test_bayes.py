@@ -216,3 +216,17 @@ def test_integers_are_refused(name: str) -> None:
 def test_lists_are_refused(name: str) -> None:
     with pytest.raises(TypeError, match=r"`p_zx` must be a torch\.Tensor, got list"):
         getattr(nb, name)([[0.5, 0.5]])
+
+
+def test_a_state_without_mass_has_a_finite_density_ratio_and_gradient():
+    p_zx = torch.tensor([[0.25, 0.75, 0.0], [0.5, 0.5, 0.0]], requires_grad=True)
+    ratio = nb.density_ratio(p_zx)
+    close(ratio[:, 2].double(), [1.0, 1.0])
+    ratio.sum().backward()
+    assert p_zx.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("weight", [[2.0, -1.0], [0.0, 0.0], [math.inf, 1.0], [math.nan, 1.0]])
+def test_weights_that_are_none_are_refused(weight):
+    with pytest.raises(ValueError, match="sample_weight"):
+        nb.prior(torch.eye(2), sample_weight=torch.tensor(weight))

@@ -190,3 +190,10 @@ def test_a_damaged_part_is_named_and_so_are_missing_and_unknown_ones(name, chang
         Typicality.from_arrays({key: part for key, part in arrays.items() if key != f"1.{name}"})
     with pytest.raises(TypeError, match="other"):
         Typicality.from_arrays({**arrays, "1.other": np.zeros(3)})
+
+
+def test_folds_that_do_not_belong_together_are_refused():
+    folds = [Typicality.fit(normal(60, d), random_state=0).folds[0] for d in (3, 2)]
+    for wrong in ((), tuple(folds), (replace(folds[0], scores=np.empty(0)),)):
+        with pytest.raises(ValueError, match="folds"):
+            Typicality(wrong)

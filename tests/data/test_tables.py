@@ -64,9 +64,9 @@ def test_a_cell_that_a_spreadsheet_would_run_gets_an_apostrophe(tmp_path):
 
 
 def test_a_cell_that_ends_at_a_semicolon_elsewhere_starts_no_formula_behind_it(tmp_path):
-    write_table(tmp_path / "t.csv", pd.DataFrame({"a": ["x;=1+cmd|' /C calc'!A0", "x;@A1", "x; y;-3;z=1;+4"]}))
+    write_table(tmp_path / "t.csv", pd.DataFrame({"a": ["x;=1+cmd|' /C calc'!A0", "x;@A1", "x; y;-3;+4;z=1"]}))
     lines = (tmp_path / "t.csv").read_text().splitlines()
-    assert lines == ["a", "x;'=1+cmd|' /C calc'!A0", "x;'@A1", "x; y;-3;z=1;+4"]
+    assert lines == ["a", "x;'=1+cmd|' /C calc'!A0", "x;'@A1", "x; y;-3;+4;z=1"]
 
 
 def test_a_cell_of_a_workbook_is_never_a_formula(tmp_path):

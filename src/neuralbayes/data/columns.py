@@ -27,6 +27,7 @@ CODES = re.compile("ids?|uuid|codes?|zip|zipcode|postcode|postal|plz|phone|ssn|i
 MOST_VALUES, REPEATS = 20, 5  # a column has few values if it has at most so many, each in so many rows on average
 REPEATED_ROWS, RUNS = 50, 0.9  # least number of rows, and share of consecutive values, of a counter with gaps
 EVEN = 1e-6  # probability that whole numbers drawn at random are as even as those of a counter
+EXACT = 2.0**53  # from which on numbers are no longer consecutive
 ISO, TRIED = "ISO8601", 50  # the format of dates such as 2024-02-29; number of cells that must match a format
 
 # Reason for a column that is only partly discrete, such as amounts that are often 0; the minimum fraction of rows of
@@ -185,10 +186,11 @@ def why_not_continuous(values: Array) -> str | None:
     if len(distinct) <= MOST_VALUES and n >= REPEATS * len(distinct):
         return "few values"
     whole = n >= 10 and bool(is_whole(values[:, None])[0])
-    if whole and n >= REPEATED_ROWS and np.median(counts) == 1 and (np.diff(distinct) == 1).mean() > RUNS:
-        return "counts the rows"  # with gaps, or in a table with repeated rows
-    if whole and n >= REPEATED_ROWS and _too_even(distinct, counts):
-        return "counts the rows, starting again"
+    if whole and n >= REPEATED_ROWS and distinct[-1] < EXACT and distinct[0] > -EXACT:
+        if np.median(counts) == 1 and (np.diff(distinct) == 1).mean() > RUNS:
+            return "counts the rows"  # with gaps, or in a table with repeated rows
+        if _too_even(distinct, counts):
+            return "counts the rows, starting again"
     if counts.max() >= max(ATOM_SHARE * n, ATOM_RATIO * np.median(counts)):
         return ATOM
     if not whole or len(distinct) < n:

@@ -42,8 +42,10 @@ PACKED = (".gz", ".bz2", ".xz", ".zst")
 
 # Text that a spreadsheet may run as a formula; not numbers, telephone numbers or a sign alone. In Japan, signs may have
 # full width; where numbers have a decimal comma, a cell of a CSV file ends at a semicolon.
-SIGNED = r"[=@\uff1d\uff20]|[+\uff0b](?=.*[^\d\s().,/-])|[-\uff0d](?=.*[(|!])"
-FORMULA = re.compile(rf"(?:^|(?<=;))(?={SIGNED})|^(?=[\x00-\x1f])", re.DOTALL)
+START, LATER = (
+    rf"[=@\uff1d\uff20]|[+\uff0b](?={any_}*[^\d\s().,/;-])|[-\uff0d](?={any_}*[(|!])" for any_ in (".", "[^;]")
+)
+FORMULA = re.compile(rf"^(?=[\x00-\x1f]|{START})|(?<=;)(?={LATER})", re.DOTALL)
 
 
 def read_table(
