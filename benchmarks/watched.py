@@ -41,6 +41,8 @@ from neuralbayes.features.networks import PACKAGED, load_network
 from neuralbayes.networks.encoders import PAPER_CHANNELS, convolutional_encoder, mlp, scaled_channels
 from neuralbayes.networks.hidden import HiddenStates
 
+os.environ["NUMBA_NUM_THREADS"] = "1"  # the threads of EVoC would spin on during other jobs, and count as theirs
+
 Array = NDArray[Any]
 Job = Callable[[], Any]
 
