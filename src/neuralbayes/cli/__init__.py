@@ -111,6 +111,7 @@ def main(tokens: Sequence[str] | None = None) -> int:
     debug = "--debug" in words or os.environ.get("NEURALBAYES_DEBUG", "0") not in ("", "0")
     never_fail_to_print()
     os.environ["PYTHONSAFEPATH"] = "1"  # processes that a command starts must not import from the current folder
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # beside other programs, threads that spin take minutes
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Image size .* could be decompression bomb")  # it is refused in words
