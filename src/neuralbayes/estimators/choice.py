@@ -6,6 +6,7 @@ and the manifolds become a note.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ import numpy as np
 from sklearn.metrics.cluster import contingency_matrix
 
 from neuralbayes.data.points import Points
+from neuralbayes.system.limits import free_memory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +26,7 @@ Method = Literal["auto", "manifolds", "information"]
 Verdict = Literal["disjoint", "clusters", "segments", "none"]
 
 WHOLE_SHARE, FEW_ROWS = 0.5, 20  # least share, and number, of rows without missing numbers to certify manifolds
+OF_TORCH = 400 * 2**20  # bytes that importing PyTorch takes
 REPEATABLE, INSIDE = 0.9, 0.99  # least stability, and share of rows inside manifolds, of clusters that refine them
 
 
@@ -116,6 +119,9 @@ def sentence_of(points: Points, settings: Settings, model: Any) -> str:
 
 def _certified(points: Points, settings: Settings) -> Any:
     """A labeler whose manifolds are all certified; None if there is none, unless it was asked for."""
+    free = free_memory()
+    if "torch" not in sys.modules and free is not None and free < OF_TORCH:
+        raise MemoryError("too little memory is left to load PyTorch")  # which would end the process
     from neuralbayes.estimators.manifold_labeler import ManifoldLabeler
 
     must = settings.method == "manifolds"
