@@ -205,9 +205,9 @@ def _too_even(distinct: Array, counts: NDArray[np.int64]) -> bool:
     from scipy.special import gammainc
 
     others = np.delete(counts, counts.argmax())
-    if distinct[-1] >= distinct[0] + len(others) / RUNS:  # compared before their difference, which may overflow
-        return False
     span = distinct[-1] - distinct[0]  # of the others
+    if len(others) <= RUNS * span:
+        return False
     mean = others.sum() / max(1, span)
     dispersion = (np.square(others - mean).sum() + (span - len(others)) * mean**2) / mean
     return bool(gammainc(span / 2, dispersion / 2) < EVEN)  # of a chi-squared distribution

@@ -27,7 +27,7 @@ Verdict = Literal["disjoint", "clusters", "segments", "none"]
 
 WHOLE_SHARE, FEW_ROWS = 0.5, 20  # least share, and number, of rows without missing numbers to certify manifolds
 OF_TORCH = 400 * 2**20  # bytes that importing PyTorch takes
-REPEATABLE, INSIDE = 0.9, 0.99  # least stability, and share of rows inside manifolds, of clusters that refine them
+STABLE, INSIDE = 0.9, 0.99  # least stability, and share of rows inside manifolds, of clusters that refine them
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _refines(clusters: Any, manifolds: Any, points: Points) -> bool:
     if clusters.n_clusters_ <= manifolds.n_clusters_ or verdict_of(clusters) != "clusters":
         return False
     shared = contingency_matrix(clusters.labels_, manifolds.predict(points.X))
-    return bool(clusters.stability_ >= REPEATABLE and shared.max(axis=1).sum() >= INSIDE * shared.sum())
+    return bool(clusters.stability_ >= STABLE and shared.max(axis=1).sum() >= INSIDE * shared.sum())
 
 
 def _is_continuous(values: pd.Series[Any]) -> bool:
