@@ -132,7 +132,8 @@ def test_scale_and_origin_do_not_matter():
     ("X", "n_clusters", "message"),
     [
         ([[1.0, 2.0], [3.0, 4.0]], 3, "n_samples=2 should be >= n_clusters=3"),
-        ([[1.0, 2.0]] * 10, 2, "single distinct row"),
+        ([[1.0, 2.0]] * 10, 2, "n_clusters=2 needs .* distinct rows"),
+        ([[1.0, 2.0], [3.0, 4.0]] * 9, 3, "n_clusters=3 needs .* distinct rows"),
         ([[1.0], [2.0], [3.0]], 0, "The 'n_clusters' parameter of ManifoldLabeler must be"),
         ([[1.0], [2.0], [3.0]], "many", "The 'n_clusters' parameter of ManifoldLabeler must be"),
     ],
@@ -140,6 +141,12 @@ def test_scale_and_origin_do_not_matter():
 def test_bad_input_is_refused_in_the_style_of_scikit_learn(X, n_clusters, message):
     with pytest.raises(ValueError, match=message):
         nb.ManifoldLabeler(n_clusters).fit(X)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_auto_counts_no_more_manifolds_than_distinct_rows():
+    flags = np.arange(60.0)[:, None] % 2
+    assert nb.ManifoldLabeler("auto", random_state=0).fit(flags).n_clusters_ == 1
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -222,10 +222,11 @@ class ManifoldLabeler(Clusterer):
         )
         with one_thread():  # the sample is small, so threads would mostly wait for each other
             geometry = Geometry(rows, options, rng)
-            if n_states > 1 and not geometry.basis.any():
-                raise ValueError(f"X has a single distinct row, but n_clusters={n_states} needs at least as many.")
+            n_distinct = len(geometry.sample) if geometry.basis.any() else 1
+            if n_states > n_distinct:
+                raise ValueError(f"n_clusters={n_states} needs as many distinct rows, but X has {n_distinct}.")
             if self.n_clusters == "auto":
-                found, self.selection_ = select(geometry, min(self.max_clusters, len(rows)), options, rng)
+                found, self.selection_ = select(geometry, min(self.max_clusters, len(geometry.sample)), options, rng)
             elif n_states == 1:
                 found = single_state(geometry)
             else:

@@ -146,7 +146,8 @@ def backward(
     call = within_autocast(network, batch.device)
     last_state = getattr(network, "last_state", None)
     last = call if last_state is None else within_autocast(last_state, batch.device)
-    run = _Run(weighted, network, call, last, smoothness, monitor, processes, recompute)
+    penalty = smoothness if smoothness is not None and smoothness.beta != 0 else None
+    run = _Run(weighted, network, call, last, penalty, monitor, processes, recompute)
     exact = marginal == "exact" and len(chunks) > 1  # a single micro-batch is the whole batch
     with without_autocast(batch.device), run.all_or_nothing(running), _dtypes_explained(network, batch):
         return run.two_passes(chunks) if exact else run.one_pass(chunks, running)
@@ -265,7 +266,7 @@ class _Run:
         passed = Passed(tensors, [Term(w, objective, x, chunk.weight) for (w, objective), x in terms])
         # With several processes, others may wait for the statistics of a micro-batch without weight.
         idle = self.processes.size == 1 and float(chunk.weight.sum()) == 0.0
-        if smoothness is None or smoothness.beta == 0 or idle:
+        if smoothness is None or idle:
             return passed
         if random:
             # A part of the batch would get different masks, and the difference would come from these.
