@@ -1,88 +1,128 @@
-"""Compare features of the laptop preset with a random encoder and with pixels, on all test images.
+"""Compare learnt features of small images with those of a random encoder and with pixels, on all test images.
 
-    python benchmarks/images.py cifar10         or mnist, or fashion-mnist
+    python benchmarks/images.py cifar10            or mnist, or fashion-mnist: the laptop preset
+    python benchmarks/images.py cifar10 --as wide  the paper's width; two hours of one core
+    python benchmarks/images.py cifar10 --as simclr, or simclr-shifts
 
-An interrupted run continues. After pretraining, the paper's MLP probes the features: with three seeds under the
-validation protocol, and for the trained encoder with one seed under the paper's protocol, which takes 100 epochs. All
-numbers go to results/images/DATA.json. There are two random encoders: one with the normalisation of the preset, and one
-with the normalisation of the paper.
+An interrupted run continues. The paper's MLP probes the last layer, the second, and all four together, with three
+seeds under the validation protocol, and for a trained encoder with one seed under the paper's protocol, which takes 100
+epochs. All numbers go to results/images/. SimCLR sees each image twice, so it has half of the epochs.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from numpy.typing import NDArray
 from paper.baselines import RandomConfig, random
 from paper.packaged_data import load
-from paper.protocol import probe_parts
+from paper.protocol import Protocol, probe_parts
 from records import ROOT, parser
+from simclr import SimCLRConfig, simclr
+from torch import Tensor
 
 import neuralbayes as nb
-from neuralbayes.features.pretraining import PRESETS
+from neuralbayes.features.encoder import STATES, flat_state
+from neuralbayes.features.pretraining import PRESETS, PretrainConfig
+from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.system.files import read_json, write_json
+from neuralbayes.training.inference import in_blocks
 
-LAYERS = {"last": "relu4", "second": "relu2"}
-PROTOCOLS = ("validation", "paper")
+LAPTOP = PRESETS["laptop"]
+SIMCLR = SimCLRConfig(epochs=LAPTOP.epochs // 2, encoder=LAPTOP.encoder, normalize=LAPTOP.normalize)
+CONFIGS: dict[str, PretrainConfig | SimCLRConfig] = {
+    "laptop": LAPTOP,
+    "wide": replace(LAPTOP, encoder="paper", beta=0.0, epochs=6),  # in bfloat16, which R_c does not allow
+    "simclr": SIMCLR,
+    "simclr-shifts": replace(SIMCLR, crops=False),
+}
+
+LARGEST = {"small": 4096, "paper": 16_384}
+"""Features to which a layer is averaged, by width."""
+TOGETHER = 4096  # features of each layer among all
+PROTOCOLS: tuple[tuple[Protocol, int], ...] = (("validation", 3), ("paper", 1))
+KEPT = ("images", "steps", "seconds", "images_per_second", "peak_memory_mb", "layers", "warnings", "versions")
 
 
 def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("data", choices=["cifar10", "mnist", "fashion-mnist"])
-    arguments.add_argument("--epochs", type=int, default=PRESETS["laptop"].epochs, help="by default as in the preset")
+    arguments.add_argument("--as", dest="name", choices=CONFIGS, default="laptop")
+    arguments.add_argument("--epochs", type=int, help="by default as in the configuration")
     arguments.add_argument("--runs", type=Path, default=ROOT / "runs", help="parent of the run folder")
     given = arguments.parse_args()
-    folder = given.runs / f"laptop-{given.data}"
+    config = CONFIGS[given.name]
+    config = config if given.epochs is None else replace(config, epochs=given.epochs)
+    folder = given.runs / f"{given.name}-{given.data}"
     data = load(given.data)
-    config = replace(PRESETS["laptop"], epochs=given.epochs)
-    command = f"python benchmarks/images.py {given.data} --epochs {given.epochs}"
-    encoder = nb.pretrain(data.train.images, config, out=folder, verbose=True)
-    pretraining = read_json(folder / "result.json")
+    if isinstance(config, SimCLRConfig):
+        encoder = simclr(data.train.images, config, out=folder)
+        kept: dict[str, Any] = {}
+    else:
+        fabric = Fabric(accelerator="cpu", devices=1, precision="bf16-mixed" if given.name == "wide" else "32-true")
+        fabric.launch()
+        encoder = nb.pretrain(data.train.images, config, out=folder, verbose=True, fabric=fabric)
+        kept = {name: value for name, value in read_json(folder / "result.json").items() if name in KEPT}
+
+    command = f"python benchmarks/images.py {given.data} --as {given.name} --epochs {config.epochs}"
+    record: dict[str, Any] = {"command": command, "config": asdict(config), **kept, "probes": {}}
+    path = ROOT / "results" / "images" / f"{given.data}{'' if given.name == 'laptop' else f'-{given.name}'}.json"
+    if path.is_file() and (there := read_json(path))["config"] == json.loads(json.dumps(record["config"])):
+        record["probes"] = there["probes"]
 
     drawn = RandomConfig(encoder=config.encoder, normalize=config.normalize, seed=config.seed)
-    encoders = {
-        "encoder": encoder,
-        "random encoder": random(data.train.images, drawn),
-        "random encoder, the paper's normalisation": random(data.train.images, replace(drawn, normalize="dimension")),
-    }
-    rows: dict[str, dict[str, Any]] = {
-        f"{name}, {layer} layer": {"encoder": each, "state": state}
-        for layer, state in LAYERS.items()
-        for name, each in encoders.items()
-    }
-    rows["pixels"] = {}
-
-    path = ROOT / "results" / "images" / f"{given.data}.json"
-    kept = (
-        "config",
-        "images",
-        "steps",
-        "seconds",
-        "images_per_second",
-        "peak_memory_mb",
-        "layers",
-        "warnings",
-        "versions",
-    )
-    record = {"command": command, **{name: pretraining[name] for name in kept}, "probes": {name: {} for name in rows}}
-    if path.is_file() and (there := read_json(path))["config"] == record["config"]:
-        record = there  # keep the results of finished probes
-    for protocol, seeds in (("validation", 3), ("paper", 1)):
-        for name, row in rows.items():
-            if protocol in record["probes"][name] or (protocol == "paper" and row.get("encoder") is not encoder):
-                continue
-            print(f"{name}, {protocol}")
-            settings: dict[str, Any] = {"protocol": protocol, "seeds": seeds, "cache": folder / "features"}
-            result = probe_parts(data.train, data.test, **row, **settings, verbose=True)
-            record["probes"][name][protocol] = _short(result.to_dict())
+    encoders: dict[str, nb.ImageEncoder | None] = {"encoder": encoder}
+    if not isinstance(config, SimCLRConfig):
+        encoders |= {
+            "random encoder": random(data.train.images, drawn),
+            "pixels": None,
+            "random encoder, the paper's normalisation": random(
+                data.train.images, replace(drawn, normalize="dimension")
+            ),
+        }
+    for name, each in encoders.items():
+        layers = ("",) if each is None else (", last layer", ", second layer", ", all layers")
+        if all(name + layer in record["probes"] for layer in layers):
+            continue
+        parts = [(features(each, split.images), np.asarray(split.labels)) for split in (data.train, data.test)]
+        for i, layer in enumerate(layers):
+            train, test = ((found[i], labels) for found, labels in parts)
+            record["probes"][name + layer] = {
+                protocol: _short(probe_parts(train, test, protocol=protocol, seeds=seeds).to_dict())
+                for protocol, seeds in PROTOCOLS
+                if protocol == "validation" or each is encoder
+            }
             write_json(path, record)
-            print(f"{100 * result.mean:.2f} % of {result.n_test:,} test images")
+            print(name + layer, {k: v["mean"] for k, v in record["probes"][name + layer].items()}, flush=True)
+
+
+def features(encoder: nb.ImageEncoder | None, images: NDArray[np.uint8]) -> list[NDArray[np.float32]]:
+    """The last, the second and all layers of an encoder, in one pass; without one, the pixels."""
+    if encoder is None:
+        return [images.reshape(len(images), -1).astype(np.float32) / np.float32(255)]
+    states, largest = HiddenStates(encoder.network, STATES, scales=(1,)).eval(), LARGEST[encoder.size]
+
+    def flat(rows: NDArray[np.int64]) -> Tensor:
+        found = states(encoder.prepare(images[rows]))
+        parts = [flat_state(found[name], largest) for name in ("relu4", "relu2")]
+        parts.append(torch.cat([flat_state(state, TOGETHER) for state in found.values()], dim=1))
+        ends[:] = np.cumsum([part.shape[1] for part in parts])[:-1]
+        return torch.cat(parts, dim=1)
+
+    ends: list[int] = []
+    found = in_blocks(flat, len(images), block=500, description="batches of features", verbose=True)
+    return np.split(found, ends, axis=1)
 
 
 def _short(result: dict[str, Any]) -> dict[str, Any]:
     """A result without curves."""
-    long = ("curves", "head", "protocol")
+    long = ("curves", "head", "protocol", "confusion", "feature_seconds")
     return {k: round(v, 4) if isinstance(v, float) else v for k, v in result.items() if k not in long}
 
 
