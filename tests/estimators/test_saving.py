@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -76,6 +78,18 @@ def test_saving_again_replaces_the_model_and_leaves_no_stale_files(saved, models
     models["clusterer"].save(folder)
     assert_array_equal(load(folder).labels_, models["clusterer"].labels_)
     assert len(list(folder.iterdir())) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders have no locks there")
+def test_saving_twice_at_once_leaves_one_of_the_models(models, tmp_path):
+    def save(name):
+        for _ in range(10):
+            models[name].save(tmp_path / "model")
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(save, ["labeler", "clusterer"]))
+    load(tmp_path / "model")
+    assert len(list((tmp_path / "model").iterdir())) == 2
 
 
 def test_what_cannot_be_saved_is_refused_and_other_files_are_left_alone(models, tmp_path):

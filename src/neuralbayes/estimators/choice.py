@@ -103,7 +103,7 @@ def sentence_of(points: Points, settings: Settings, model: Any) -> str:
         return f"One cluster: no division of the {noun}s is repeatable."
     filled = len(np.unique(model.labels_))
     if filled < n:
-        return f"{filled} clusters hold all {noun}s, not the {n} asked for: too many {noun}s are equal or similar."
+        return f"{filled} of {n} clusters hold all {noun}s: too many {noun}s are equal or similar."
     if verdict == "disjoint":
         return f"{n} disjoint manifolds, certified: no path of neighbouring {noun}s leads from one to another."
     stability = getattr(model, "stability_", None)

@@ -16,7 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from neuralbayes.system.files import inside, read_arrays, read_json, remove_temporaries, write_arrays, write_json
+from neuralbayes.system.files import (
+    alone_in,
+    inside,
+    read_arrays,
+    read_json,
+    remove_temporaries,
+    write_arrays,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from torch import nn
@@ -99,18 +107,21 @@ class SavingMixin:
         params = {name: _plain(value) for name, value in self.get_params(deep=False).items()}  # type: ignore[attr-defined]
         if hasattr(getattr(self, "network", None), "state_dict"):
             params["network"] = OWN_NETWORK
-        temporary = folder / "weights.safetensors"
-        write_arrays(temporary, arrays)
-        digest = _sha256(temporary)
-        # The description names its weights by content and is replaced last, so the old model stays valid until then.
-        weights = temporary.rename(folder / f"weights-{digest[:16]}.safetensors")
         description = {"format": FORMAT, "library": version("neuralbayes"), "estimator": type(self).__name__}
-        description |= {"params": params, "attributes": values, "weights": weights.name, "sha256": digest}
-        description |= {} if about is None else {"about": dict(about)}
-        write_json(folder / DESCRIPTION, description)
-        for stale in {folder / NAMES, *folder.glob("weights-*.safetensors")} - {weights}:
-            stale.unlink(missing_ok=True)
-        remove_temporaries(folder)
+        description |= {"params": params, "attributes": values}
+        with alone_in(folder):
+            temporary = folder / "weights.safetensors"
+            write_arrays(temporary, arrays)
+            digest = _sha256(temporary)
+            # The description names its weights by content and is replaced last, so the old model is valid until then.
+            weights = temporary.rename(folder / f"weights-{digest[:16]}.safetensors")
+            description |= {"weights": weights.name, "sha256": digest} | (
+                {} if about is None else {"about": dict(about)}
+            )
+            write_json(folder / DESCRIPTION, description)
+            for stale in {folder / NAMES, *folder.glob("weights-*.safetensors")} - {weights}:
+                stale.unlink(missing_ok=True)
+            remove_temporaries(folder)
 
 
 def load(folder: str | Path, *, network: nn.Module | None = None) -> Any:

@@ -8,7 +8,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -76,6 +76,25 @@ def inside(folder: str | Path, *names: str) -> Path:
             reason = "is a symbolic link, which could lead out of its folder: remove it, or choose another folder"
             raise OSError(errno.ELOOP, reason, str(path))
     return path
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Create `folder`, and wait until no other process is in this block with it, where the system can lock folders."""
+    with named_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def remove_temporaries(folder: str | Path) -> None:
