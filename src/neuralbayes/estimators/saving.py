@@ -108,7 +108,7 @@ class SavingMixin:
         if hasattr(getattr(self, "network", None), "state_dict"):
             params["network"] = OWN_NETWORK
         description = {"format": FORMAT, "library": version("neuralbayes"), "estimator": type(self).__name__}
-        description |= {"params": params, "attributes": values}
+        description |= {"params": params, "attributes": values} | ({} if about is None else {"about": dict(about)})
         with alone_in(folder):
             temporary = folder / "weights.safetensors"
             write_arrays(temporary, arrays)
