@@ -23,12 +23,10 @@ BEST_ON_IMAGES = ["IMSAT", "GMM on UMAP"]
 IN_FIELD = {"mixture, full": "Gaussian mixture", "spectral": "spectral clustering"}
 """Names of methods in the results on images, by their names in the results on tables."""
 
-PUBLISHED = {
-    "encoder, last layer": 82.81,
-    "encoder, second layer": 84.38,
-    "random encoder, the paper's normalisation, last layer": 67.97,
-}
+LAYERS = ("last layer", "second layer", "all layers")
+PUBLISHED = {"MIM": ("82.81", "84.38", ""), "random encoder": ("67.97", "", "")}
 """The paper's results on CIFAR-10 (section 5.1.2): full width, 100 epochs, the best epoch on 128 test images."""
+WIDTHS = {"small": "a quarter of the width", "paper": "the paper's width"}
 
 
 def real_table() -> str:
@@ -198,19 +196,26 @@ def certificate() -> str:
 
 
 def image_tables() -> str:
-    """Tables of probes of the laptop preset on real images, one for each data set."""
-    lines: list[str] = []
+    """Tables of probes on real images, one for each data set."""
+    tables: dict[str, dict[str, list[str]]] = {}
     for path in sorted((ROOT / "results" / "images").glob("*.json")):
-        probes = json.loads(path.read_text(encoding="utf-8"))["probes"]
-        columns = {
-            "all test images": [_probed(found["validation"]) for found in probes.values()],
-            "best epoch on 128": [_probed(found.get("paper")) for found in probes.values()],
-            "published (best on 128)": [str(PUBLISHED.get(name, "")) for name in probes],
-        }
-        heads = [head for head in columns if path.stem == "cifar10" or head == "all test images"]
-        rows = zip(probes, *(columns[head] for head in heads), strict=True)
-        lines.append(_table([f"{path.stem}: MLP probe, % right", *heads], rows))
-    return "\n".join(lines)
+        record = json.loads(path.read_text(encoding="utf-8"))
+        config, data = record["config"], record["command"].split()[2]
+        method = "MIM" if "crops" not in config else "SimCLR" if config["crops"] else "SimCLR with flips and shifts"
+        rows = tables.setdefault(data, {})
+        for name, found in record["probes"].items():
+            features, _, layer = name.rpartition(", ")
+            called = f"{method}, {config['epochs']} epochs" if features == "encoder" else features
+            row = f"{called}, {WIDTHS[config['encoder']]}" if features else name
+            cells = rows.setdefault(row, ["", "", ""])
+            best = f" ({_probed(found['paper'])})" if "paper" in found else ""
+            cells[LAYERS.index(layer) if features else 0] = _probed(found["validation"]) + best
+    for name, cells in PUBLISHED.items():
+        tables["cifar10"][f"*{name}, as published, 100 epochs*"] = [f"({cell})" if cell else "" for cell in cells]
+    return "\n".join(
+        _table([f"{data}: MLP probe, % right", *LAYERS], ([row, *cells] for row, cells in rows.items()))
+        for data, rows in tables.items()
+    )
 
 
 def step_table() -> str:
