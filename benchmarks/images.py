@@ -43,9 +43,11 @@ CONFIGS: dict[str, PretrainConfig | SimCLRConfig] = {
     "simclr-shifts": replace(SIMCLR, crops=False),
 }
 
+LAYERS = ("last layer", "second layer", "all layers", "whole second layer")
 LARGEST = {"small": 4096, "paper": 16_384}
-"""Features to which a layer is averaged, by width."""
-TOGETHER = 4096  # features of each layer among all
+"""Features to which the last and the second layer are averaged, by width; `TOGETHER` in all layers."""
+TOGETHER = 4096
+WHOLE = 2**15  # features that fit into memory without averages
 PROTOCOLS: tuple[tuple[Protocol, int], ...] = (("validation", 3), ("paper", 1))
 KEPT = ("images", "steps", "seconds", "images_per_second", "peak_memory_mb", "layers", "warnings", "versions")
 
@@ -73,7 +75,8 @@ def main() -> None:
     command = f"python benchmarks/images.py {given.data} --as {given.name} --epochs {config.epochs}"
     record: dict[str, Any] = {"command": command, "config": asdict(config), **kept, "probes": {}}
     path = ROOT / "results" / "images" / f"{given.data}{'' if given.name == 'laptop' else f'-{given.name}'}.json"
-    if path.is_file() and (there := read_json(path))["config"] == json.loads(json.dumps(record["config"])):
+    there = read_json(path) if path.is_file() else {}
+    if all(there.get(name) == json.loads(json.dumps(record.get(name))) for name in ("config", "seconds")):  # this run
         record["probes"] = there["probes"]
 
     drawn = RandomConfig(encoder=config.encoder, normalize=config.normalize, seed=config.seed)
@@ -87,23 +90,24 @@ def main() -> None:
             ),
         }
     for name, each in encoders.items():
-        layers = ("",) if each is None else (", last layer", ", second layer", ", all layers")
-        if all(name + layer in record["probes"] for layer in layers):
+        layers = LAYERS[: 4 if each is encoder and config.encoder == "small" else 3]
+        rows = [name] if each is None else [f"{name}, {layer}" for layer in layers]
+        if record["probes"].keys() >= set(rows):
             continue
         parts = [(features(each, split.images), np.asarray(split.labels)) for split in (data.train, data.test)]
-        for i, layer in enumerate(layers):
+        for i, row in enumerate(rows):
             train, test = ((found[i], labels) for found, labels in parts)
-            record["probes"][name + layer] = {
+            record["probes"][row] = {
                 protocol: _short(probe_parts(train, test, protocol=protocol, seeds=seeds).to_dict())
                 for protocol, seeds in PROTOCOLS
                 if protocol == "validation" or each is encoder
             }
             write_json(path, record)
-            print(name + layer, {k: v["mean"] for k, v in record["probes"][name + layer].items()}, flush=True)
+            print(row, {protocol: found["mean"] for protocol, found in record["probes"][row].items()}, flush=True)
 
 
 def features(encoder: nb.ImageEncoder | None, images: NDArray[np.uint8]) -> list[NDArray[np.float32]]:
-    """The last, the second and all layers of an encoder, in one pass; without one, the pixels."""
+    """The layers of an encoder, in one pass; without one, the pixels."""
     if encoder is None:
         return [images.reshape(len(images), -1).astype(np.float32) / np.float32(255)]
     states, largest = HiddenStates(encoder.network, STATES, scales=(1,)).eval(), LARGEST[encoder.size]
@@ -112,6 +116,8 @@ def features(encoder: nb.ImageEncoder | None, images: NDArray[np.uint8]) -> list
         found = states(encoder.prepare(images[rows]))
         parts = [flat_state(found[name], largest) for name in ("relu4", "relu2")]
         parts.append(torch.cat([flat_state(state, TOGETHER) for state in found.values()], dim=1))
+        if found["relu2"][0].numel() <= WHOLE:
+            parts.append(found["relu2"].flatten(1))
         ends[:] = np.cumsum([part.shape[1] for part in parts])[:-1]
         return torch.cat(parts, dim=1)
 
