@@ -126,8 +126,6 @@ def _kind(name: str, values: pd.Series[Any], missing: float) -> tuple[str, str]:
 
 
 def _kind_of_numbers(name: str, numbers: Array, *, stored: bool) -> tuple[str, str]:
-    if not len(numbers):
-        return "empty", "no cell holds a finite number"
     distinct = len(np.unique(numbers))
     if distinct == 1:
         return "constant", f"always {numbers[0]:g}"

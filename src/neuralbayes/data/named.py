@@ -79,9 +79,6 @@ class File(NamedTuple):
     format: str
     sha256: str = ""
 
-    def decode(self, stream: IO[bytes]) -> Arrays:
-        return DECODERS[self.format](stream, self)
-
 
 @dataclass(frozen=True)
 class NamedSet:
@@ -217,7 +214,7 @@ def _read(known: NamedSet, place: Path) -> Dataset:
     parts: dict[str, Arrays] = {}
     for name, stream in _members(known, place):
         try:
-            parts[name] = known.files[name].decode(stream)
+            parts[name] = DECODERS[known.files[name].format](stream, known.files[name])
         except (ValueError, EOFError, zlib.error) as error:
             raise ValueError(f"{name}: {error}") from error
     if missing := known.files.keys() - parts.keys():

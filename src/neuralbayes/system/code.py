@@ -22,24 +22,20 @@ def named_object(reference: str, what: str) -> Any:
     place, _, name = reference.rpartition(":")
     if not place or not name.isidentifier():
         raise ValueError(f"`{what}` must be written as file.py:name or package.module:name, got {reference!r}")
-    module = _module(place, what)
-    if not hasattr(module, name):
-        raise ValueError(f"`{what}` must be defined in {place}, got {reference!r}")
-    return getattr(module, name)
-
-
-def _module(place: str, what: str) -> ModuleType:
     path = Path(place)
     if path.suffix != ".py":
         try:
-            return import_module(place)
+            module = import_module(place)
         except ModuleNotFoundError as error:
             raise ValueError(f"`{what}` must be in a file.py or an installed module: {error}") from error
-    if not path.is_file():
+    elif not path.is_file():
         raise FileNotFoundError(f"`{what}` must be in a file that exists, got {place!r}")
-    module = ModuleType(path.stem)
-    module.__file__ = str(path)
-    sys.modules.setdefault(path.stem, module)  # dataclasses look up their module there
-    # Python's own loader trusts bytecode beside the file, which somebody else may have put there.
-    exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
-    return module
+    else:
+        module = ModuleType(path.stem)
+        module.__file__ = str(path)
+        sys.modules.setdefault(path.stem, module)  # dataclasses look up their module there
+        # Python's own loader trusts bytecode beside the file, which somebody else may have put there.
+        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
+    if not hasattr(module, name):
+        raise ValueError(f"`{what}` must be defined in {place}, got {reference!r}")
+    return getattr(module, name)

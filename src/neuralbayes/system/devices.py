@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_map_only
 
 T = TypeVar("T")
 Network = TypeVar("Network", bound=nn.Module)
@@ -113,13 +113,9 @@ def within_autocast(function: Callable[[Tensor], T], device: torch.device) -> Ca
 
 def widened(outputs: T) -> T:
     """A tensor, or containers of tensors, with float32 in place of half precision."""
-    result: T = tree_map(_widened, outputs)
+    halves = (torch.bfloat16, torch.float16)
+    result: T = tree_map_only(Tensor, lambda output: output.float() if output.dtype in halves else output, outputs)
     return result
-
-
-def _widened(output: Any) -> Any:
-    half = isinstance(output, Tensor) and output.dtype in (torch.bfloat16, torch.float16)
-    return output.float() if half else output
 
 
 def _is_active(device: torch.device) -> bool:

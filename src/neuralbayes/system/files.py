@@ -46,7 +46,14 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        _sync_folder(path.parent)
+        try:
+            descriptor = os.open(path.parent, os.O_RDONLY)
+        except OSError:  # Windows does not open folders
+            return
+        try:
+            os.fsync(descriptor)  # so that the rename survives a power failure
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager
@@ -201,15 +208,3 @@ def _read_safetensors(path: str | Path, load: Callable[[bytes], dict[str, T]]) -
     except (SafetensorError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         # LookupError: for example a data type that torch does not have
         raise ValueError(f"{path} is not a valid safetensors file ({error}); it may be damaged or cut short") from error
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename in `folder` survive a power failure, if the system supports it (Windows does not)."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

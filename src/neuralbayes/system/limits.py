@@ -16,8 +16,6 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-CGROUPS = Path("/sys/fs/cgroup")
-
 
 def free_memory() -> int | None:
     """Available memory in bytes or, if unknown, total memory; None if both are unknown."""
@@ -61,7 +59,7 @@ def _data_in_use() -> int | None:
     return 1024 * int(words[0]) if words and resource is not None and sys.platform == "linux" else None
 
 
-def memory_limit(root: Path = CGROUPS, group: str | None = None) -> tuple[int, int] | None:
+def memory_limit(root: Path = Path("/sys/fs/cgroup"), group: str | None = None) -> tuple[int, int] | None:
     """Memory limit and usage of this process or its control groups, in bytes; None without a limit."""
     found = []
     for folder in _groups(root, group):
@@ -97,12 +95,10 @@ def _groups(root: Path, group: str | None) -> Iterator[Path]:
         yield from (base / part for part in (below, *below.parents))
 
 
+_controller = cache(ThreadpoolController)  # it looks through all loaded libraries, which takes milliseconds
+
+
 def one_thread() -> AbstractContextManager[object]:
     """A context in which BLAS and OpenMP compute on one thread."""
     context: AbstractContextManager[object] = _controller().limit(limits=1)
     return context
-
-
-@cache
-def _controller() -> ThreadpoolController:  # looks through all loaded libraries, which takes milliseconds
-    return ThreadpoolController()
