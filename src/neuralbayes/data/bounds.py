@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -48,18 +48,19 @@ class Budget:
         self.check(n_bytes)
         self.taken += n_bytes
 
-    def check_columns(self, n_columns: int) -> None:
-        if n_columns > MAX_COLUMNS:
-            raise ValueError(f"{self.name} must have at most {MAX_COLUMNS} columns, got {n_columns}")
+    def check_names(self, names: Sequence[str]) -> None:
+        """Raise a ValueError if there are too many columns, or two of one name."""
+        if len(names) > MAX_COLUMNS:
+            raise ValueError(f"{self.name} must have at most {MAX_COLUMNS} columns, got {len(names)}")
+        repeated = next((name for name, count in Counter(names).items() if count > 1), None)
+        if repeated is not None:
+            raise ValueError(f"{self.name} has more than one column {repeated!r}; column names must differ, rename one")
 
     def check_schema(self, schema: Any) -> None:
         """Raise a ValueError if an Arrow schema has too many or nested columns, or two of one name."""
         from pyarrow import types
 
-        self.check_columns(len(schema))
-        name, count = Counter(schema.names).most_common(1)[0] if len(schema) else ("", 0)
-        if count > 1:
-            raise ValueError(f"{self.name} has more than one column {name!r}; column names must differ")
+        self.check_names(schema.names)
         for field in schema:
             kind = getattr(field.type, "storage_type", field.type)
             if types.is_nested(kind.value_type if types.is_dictionary(kind) else kind):

@@ -98,7 +98,12 @@ class Normalization:
         if per != "dimension":
             n *= source.shape[0] * source.shape[1]
             sums = sums.sum(axis=(1, 2), keepdims=True)
-        mean, std = (values.transpose(2, 0, 1) for values in _moments(n, *sums))
+        # Python's integers do not overflow: n * squares may need more than 64 bits.
+        total, squares = sums.astype(object)
+        variance = (n * squares - total * total).astype(np.float64) / float(n) ** 2
+        std = np.sqrt(variance) / 255
+        std[variance == 0] = 1.0  # constant: the difference from the mean is already 0
+        mean, std = (values.astype(np.float32).transpose(2, 0, 1) for values in (sums[0] / n / 255, std))
         if per != "whiten":
             return cls(per, mean, std)
         return cls(per, mean, std, _whitening_kernel(source, cls("channel", mean, std)))
@@ -176,14 +181,3 @@ def _whitening_kernel(source: ImageSource, normalization: Normalization) -> NDAr
     given = float(((kernel @ directions).square() @ variance.clamp_min(0.0)).mean())
     scaled = kernel / given**0.5 if given > 0 else kernel
     return np.asarray(scaled.reshape(channels, channels, side, side).float())
-
-
-def _moments(
-    n: int, total: NDArray[np.uint64], squares: NDArray[np.uint64]
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    # Python's integers do not overflow: n * squares may need more than 64 bits.
-    sums, sums_of_squares = total.astype(object), squares.astype(object)
-    variance = (n * sums_of_squares - sums * sums).astype(np.float64) / float(n) ** 2
-    std = np.sqrt(variance) / 255
-    std[variance == 0] = 1.0  # constant: the difference from the mean is already 0
-    return (total / n / 255).astype(np.float32), std.astype(np.float32)

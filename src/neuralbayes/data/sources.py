@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -123,10 +124,8 @@ class FilesSource:
 
     def decode(self, paths: Sequence[Path]) -> Iterator[NDArray[np.uint8] | PictureError]:
         """The image of each file, or why it cannot be read."""
-
-        def read(path: Path) -> NDArray[np.uint8]:
-            return read_picture(path, self.shape[:2], self.shape[2], self._interpolation)
-
+        height, width, channels = self.shape
+        read = partial(read_picture, size=(height, width), channels=channels, interpolation=self._interpolation)
         return each_file(read, paths, max(N_THREADS, min(BLOCK, WAITING_BYTES // math.prod(self.shape))))
 
 

@@ -273,7 +273,7 @@ def _read_json(path: Path, budget: Budget) -> pd.DataFrame:
     for rows in _json_blocks(path, _unpacked(path, budget)):
         names |= dict.fromkeys(name for row in rows for name in row)
         n_rows += len(rows)
-        budget.check_columns(len(names))
+        budget.check_names(list(names))
         budget.check(CELL_BYTES * len(names) * n_rows)
         columns = {name: _json_column(path, name, [row.get(name) for row in rows]) for name in names}
         tables.append(pyarrow.table(columns))
@@ -326,7 +326,7 @@ def _read_workbook(path: Path, sheet: str | None, budget: Budget) -> pd.DataFram
     import openpyxl
     import pandas
 
-    from neuralbayes.data.text_tables import check_names, is_data
+    from neuralbayes.data.text_tables import is_data
 
     rows: list[tuple[Any, ...]] = []
     with named_damage(path, "Excel"), warnings.catch_warnings():
@@ -352,7 +352,7 @@ def _read_workbook(path: Path, sheet: str | None, budget: Budget) -> pd.DataFram
     first = ["" if column[0] is None else str(column[0]).strip() for column in columns]
     header = not is_data(first)
     names = [name or f"Unnamed: {j}" if header else f"x{j}" for j, name in enumerate(first)]
-    check_names(str(path), names)
+    budget.check_names(names)
     return pandas.DataFrame({name: _sheet_column(column[header:]) for name, column in zip(names, columns, strict=True)})
 
 

@@ -67,7 +67,7 @@ def read_text(
     text = as_utf8(content, name, encoding)
     del content
     layout = find_layout(text, name, expected, sep)
-    budget.check_columns(len(layout.names))
+    budget.check_names(layout.names)
     n_lines = max(text.count(b"\n"), text.count(b"\r"))
     budget.take(len(layout.names) * (COLUMN_BYTES + CELL_BYTES * n_lines))
     cells = _cells(text, name, layout)
@@ -130,15 +130,7 @@ def find_layout(text: bytes, name: str, expected: str, sep: str | None = None) -
     names = [f"x{i}" for i in range(len(first))]
     if not is_data(first):
         line, names = following, [cell.strip() or f"Unnamed: {i}" for i, cell in enumerate(first)]
-    check_names(name, names)
     return Layout(separator, names, begin + sum(map(len, lines[:line])), line + 1 + (begin > 0))
-
-
-def check_names(name: str, names: list[str]) -> None:
-    """Raise if two columns have the same name."""
-    repeated = next((column for column, count in Counter(names).items() if count > 1), None)
-    if repeated is not None:
-        raise ValueError(f"{name} has more than one column {repeated!r}; column names must differ, rename one of them")
 
 
 def _rows(lines: list[bytes], mark: str, *, whole: bool) -> list[Row]:

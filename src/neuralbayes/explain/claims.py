@@ -100,13 +100,12 @@ class Part:
 @dataclass(frozen=True, eq=False)
 class Tally:
     """How common parts are, (n_clusters, n_parts): the shares of the members and of all other rows, whether chance
-    hardly makes the first as large, and information about membership in nats; with the number of members."""
+    hardly makes the first as large, and information about membership in nats."""
 
     inside: NDArray[np.float64]
     outside: NDArray[np.float64]
     significant: Mask
     information: NDArray[np.float64]
-    sizes: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +212,6 @@ def _tally(
         misses / np.maximum(n_others, 1),
         np.asarray((at_least < CHANCE) & (n_others > 0)),
         membership_information(np.stack([hits, sizes - hits], axis=-1), np.stack([misses, n_others - misses], axis=-1)),
-        sizes[:, 0],
     )
 
 

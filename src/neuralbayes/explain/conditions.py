@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -57,7 +57,8 @@ class Condition:
     def __str__(self) -> str:
         if self.kind == "category":
             listed = [*self.values, *(["missing"] if self.missing != self.excluded else [])]
-            return f"{self.column} is {'not ' if self.excluded else ''}{_either(listed)}"
+            either = " or ".join(filter(None, [", ".join(listed[:-1]), listed[-1]]))
+            return f"{self.column} is {'not ' if self.excluded else ''}{either}"
         if self.missing:
             return f"{self.column} is missing"
         show = as_date if self.kind == "date" else as_number
@@ -122,11 +123,6 @@ def _round_dates(value: float) -> Iterator[float]:
         start = moment.astype(f"datetime64[{unit}]")
         near = min((start, start + 1), key=lambda one: abs(one.astype("datetime64[s]") - moment))
         yield float(near.astype("datetime64[s]").astype(np.int64))
-
-
-def _either(words: Sequence[str]) -> str:
-    """Join words as "a, b or c"."""
-    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def as_number(value: float) -> str:

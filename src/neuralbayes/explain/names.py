@@ -43,18 +43,19 @@ def name_clusters(checked: Checked) -> list[tuple[str, list[Claim]]]:
     ['low mass', 'medium mass', 'high mass']
     """
     parts, choice, check = checked.parts, checked.choice, checked.check
-    n_clusters, n_rows = len(choice.sizes), len(checked.labels)
     told = checked.told(LARGE, MOST)
     rows = at_most(np.flatnonzero(checked.chooses), MAX_ROWS, np.random.default_rng(0))
     searched, labels = [column.take(rows) for column in checked.columns], checked.labels[rows]
-    chosen = [_chosen(told[k], parts, searched, labels == k) for k in range(n_clusters)]
+    chosen = [_chosen(told[k], parts, searched, labels == k) for k in range(len(told))]
     sound = checked.sound(SMALL, MOST)
-    chosen = [_told_apart(k, chosen, sound[k], choice.inside, check.inside) for k in range(n_clusters)]
+    chosen = [_told_apart(k, chosen, sound[k], choice.inside, check.inside) for k in range(len(told))]
     names, claims = [], []
     for k, own in enumerate(chosen):
-        size = int(choice.sizes[k] + check.sizes[k])
+        size = int((checked.labels == k).sum())
         claims.append([checked.claim(k, j) for j in own])
-        nothing = "no rows" if not size else "all rows" if size == n_rows else TOO_FEW if size < FEW else NOTHING
+        nothing = (
+            "no rows" if not size else "all rows" if size == len(checked.labels) else TOO_FEW if size < FEW else NOTHING
+        )
         names.append(", ".join(claim.words for claim in claims[k]) or nothing)
     return list(zip(numbered(names), claims, strict=True))
 
