@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from cyclopts import App
 
@@ -13,10 +14,6 @@ from neuralbayes.cli.files import check_exists
 from neuralbayes.cli.options import Device, Flag, Json, Layer, Quiet
 from neuralbayes.cli.runs import hidden_state, load_encoder, load_fitting, some
 from neuralbayes.cli.terminal import say, say_paths, say_table
-
-if TYPE_CHECKING:
-    from neuralbayes.data.images import Images
-    from neuralbayes.features.encoder import ImageEncoder
 
 EXAMPLES = """Trains a small classifier on the features of the training images, which are computed once and kept in \
 RUN/features, and reports its accuracy on all test images. Sub-folders are classes, or there are sub-folders train and \
@@ -67,7 +64,10 @@ def probe(
 
     shown = not (quiet or json_)
     encoder = load_encoder(run).to(torch_device(device))
-    train, test = _parts(encoder, data, limit, shown)
+    train = some(load_fitting(encoder, data, "train", quiet=not shown), limit)
+    test = None
+    with suppress(ValueError):  # data without parts are all "train"
+        test = some(load_fitting(encoder, data, "test", quiet=not shown), limit)
     encoders: dict[str, Any] = {f"encoder {state}": encoder}
     if baselines:
         encoders[f"random encoder {state}"] = random_encoder(encoder, train).to(torch_device(device))
@@ -88,15 +88,6 @@ def probe(
         if test is None:
             say("There is no test part: a fifth of each class was held out; the encoder may have seen it.")
         say_paths(numbers=path)
-
-
-def _parts(encoder: ImageEncoder, data: str, limit: int | None, shown: bool) -> tuple[Images, Images | None]:
-    """Training and test images; None if there is no test part."""
-    train = some(load_fitting(encoder, data, "train", quiet=not shown), limit)
-    try:
-        return train, some(load_fitting(encoder, data, "test", quiet=not shown), limit)
-    except ValueError:  # data without parts are all "train"
-        return train, None
 
 
 def _show(results: list[dict[str, Any]]) -> None:

@@ -6,7 +6,7 @@ import io
 import sys
 import threading
 import webbrowser
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -64,12 +64,11 @@ def say_paths(**paths: object) -> None:
         Console(highlight=False).print(text, soft_wrap=True)
 
 
-def say_table(headings: Iterable[str], rows: Iterable[Iterable[object]], *, numbers: Iterable[str] = ()) -> None:
+def say_table(headings: Iterable[str], rows: Iterable[Iterable[object]], *, numbers: Collection[str] = ()) -> None:
     """Print a table; the columns in `numbers` are aligned right."""
-    right = set(numbers)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in headings:
-        table.add_column(heading, justify="right" if heading in right else "left", no_wrap=heading in right)
+        table.add_column(heading, justify="right" if heading in numbers else "left", no_wrap=heading in numbers)
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(plain(cell)) for cell in row))
     Console(highlight=False).print(table)

@@ -149,11 +149,9 @@ def _of_path(data: str, text: str | None, read: dict[str, Any], progress: bool) 
         images = load_images(data, **options, progress=progress)
         return replace(_of_images(images, title, read), recipe={"data": data})
     if path.suffix.lower() == ".txt" and text is None and not read and path.is_file():
-        content = path.read_bytes()
-        try:
-            lines = content.decode("utf-8-sig").splitlines()
-        except UnicodeDecodeError:
-            lines = content.decode("cp1252", errors="replace").splitlines()  # Western Windows
+        from neuralbayes.data.text_tables import as_utf8
+
+        lines = as_utf8(path.read_bytes(), str(path)).decode().splitlines()
         if not _are_numbers(lines[:LINES]):
             return replace(_of_texts([line for line in lines if line.strip()], title), recipe={"data": data})
     found = read_table(data, **{name: value for name, value in read.items() if name in TABLE_OPTIONS})

@@ -97,24 +97,16 @@ def find_rules(columns: Sequence[Cells], labels: NDArray[np.integer], n_clusters
 def _search(columns: Sequence[Cells], members: Mask) -> Draft:
     """The shortest rule that is nearly as good as longer ones."""
     bins = np.stack([column.bins for column in columns], axis=1)
-    beam = _extended(columns, bins, members, Draft((), 0.0))
+    beam = _extended(columns, bins, members, ())
     best = beam[0]
     for length in range(2, min(MAX_CONDITIONS, len(columns)) + 1):
-        longer = sorted(
-            (found for draft in beam for found in _extended(columns, bins, members, draft)), key=lambda one: -one.f1
-        )
+        longer = [found for draft in beam for found in _extended(columns, bins, members, draft.parts)]
+        longer.sort(key=lambda draft: -draft.f1)
         improved = [_improved(columns, bins, members, draft) for draft in longer[:IMPROVED]]
         beam = sorted([*improved, *longer[IMPROVED:BEAM]], key=lambda draft: -draft.f1)
         if beam[0].f1 >= best.f1 + GAIN * (length - len(best.parts)):
             best = beam[0]
     return best
-
-
-def _extended(columns: Sequence[Cells], bins: NDArray[np.int64], members: Mask, draft: Draft) -> list[Draft]:
-    """Add one condition on a column that the rule does not use yet; returns the best rules first."""
-    found = _conditions(columns, bins, members, draft.parts)
-    found = sorted(found, key=lambda scored: -scored[0])[:BEAM]
-    return [Draft((*draft.parts, part), f1) for f1, part in found]
 
 
 def _improved(columns: Sequence[Cells], bins: NDArray[np.int64], members: Mask, draft: Draft) -> Draft:
@@ -123,19 +115,18 @@ def _improved(columns: Sequence[Cells], bins: NDArray[np.int64], members: Mask, 
     for _ in range(ROUNDS):
         before = best
         for i in range(len(parts)):
-            found = _conditions(columns, bins, members, [*parts[:i], *parts[i + 1 :]])
-            f1, part = max(found, key=lambda scored: scored[0])
-            if f1 > best + 1e-9:
-                parts[i], best = part, f1
+            found = _extended(columns, bins, members, (*parts[:i], *parts[i + 1 :]))[0]
+            if found.f1 > best + 1e-9:
+                parts[i], best = found.parts[-1], found.f1
         if best <= before + 1e-9:
             break
     return Draft(tuple(parts), best)
 
 
-def _conditions(
-    columns: Sequence[Cells], bins: NDArray[np.int64], members: Mask, parts: Sequence[tuple[int, Mask]]
-) -> list[tuple[float, tuple[int, Mask]]]:
-    """The best condition on each column that `parts` do not use, with F1 of the rule of both."""
+def _extended(
+    columns: Sequence[Cells], bins: NDArray[np.int64], members: Mask, parts: tuple[tuple[int, Mask], ...]
+) -> list[Draft]:
+    """The rules with one more condition: the best one on each column that `parts` do not use; the best rules first."""
     within = np.logical_and.reduce([allowed[bins[:, j]] for j, allowed in parts]) if parts else np.ones(len(bins), bool)
     taken = {j for j, _ in parts}
     free = [j for j in range(len(columns)) if j not in taken]
@@ -152,8 +143,8 @@ def _conditions(
     for i, j in enumerate(free):
         n = last[i] + 1
         f1, allowed = next(intervals) if ordered[i] else _best_values(hits[i, :n], size[i, :n], wanted)
-        found.append((f1, (j, allowed)))
-    return found
+        found.append(Draft((*parts, (j, allowed)), f1))
+    return sorted(found, key=lambda draft: -draft.f1)[:BEAM]
 
 
 def _best_intervals(
