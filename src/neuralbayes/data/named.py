@@ -268,8 +268,10 @@ def _idx_images(stream: IO[bytes], file: File) -> Arrays:
     return {"images": np.frombuffer(content, np.uint8, offset=16).reshape(-1, 28, 28, 1)}
 
 
-def _idx_labels(stream: IO[bytes], file: File) -> Arrays:
-    return {"labels": np.frombuffer(_content(stream, 8 + file.n, file), np.uint8, offset=8).astype(np.int64)}
+def _labels(stream: IO[bytes], file: File, head: int = 0, first: int = 0) -> Arrays:
+    """A byte for each label, counted from `first`, after `head` bytes."""
+    labels = np.frombuffer(_content(stream, head + file.n, file), np.uint8, offset=head)
+    return {"labels": labels.astype(np.int64) - first}
 
 
 def _cifar(stream: IO[bytes], file: File, label_bytes: int = 1) -> Arrays:
@@ -296,10 +298,6 @@ def _stl_images(stream: IO[bytes], file: File) -> Arrays:
     return {"images": images}
 
 
-def _stl_labels(stream: IO[bytes], file: File) -> Arrays:
-    return {"labels": np.frombuffer(_content(stream, file.n, file), np.uint8).astype(np.int64) - 1}  # from 1 to 10
-
-
 def _digits(known: NamedSet) -> Dataset:
     """The digits of scikit-learn, scaled to 0 to 255; in their order, as writers wrote several in a row."""
     from sklearn.datasets import load_digits
@@ -312,11 +310,11 @@ def _digits(known: NamedSet) -> Dataset:
 
 DECODERS: dict[str, Callable[[IO[bytes], File], Arrays]] = {
     "idx3": _idx_images,
-    "idx1": _idx_labels,
+    "idx1": partial(_labels, head=8),  # a magic number and the number of labels
     "cifar": _cifar,
     "cifar100": partial(_cifar, label_bytes=2),  # coarse, fine
     "stl_images": _stl_images,
-    "stl_labels": _stl_labels,
+    "stl_labels": partial(_labels, first=1),
 }
 
 
