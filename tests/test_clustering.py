@@ -79,7 +79,7 @@ def test_polars_and_sparse_rows_are_rows(flowers):
 
 
 def test_lines_of_a_text_file_are_sentences_and_lines_of_numbers_are_rows(tmp_path):
-    (tmp_path / "tickets.txt").write_text("\n".join(SENTENCES), encoding="utf-8")
+    (tmp_path / "tickets.txt").write_text("\n".join(SENTENCES), encoding="utf-16")
     found = nb.cluster(tmp_path / "tickets.txt", 2, features=embed)
     assert found.points.texts == SENTENCES
     (tmp_path / "numbers.txt").write_text("\n".join(f"{i % 2 * 9}.5 {i * i % 7}.25" for i in range(60)))
