@@ -31,12 +31,11 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-TYPICAL_OF, N_TYPICAL = 10_000, 5
-"""Number of rows, drawn at random, among which `fit` ranks the most typical ones, and how many it keeps per cluster."""
+TYPICAL_OF = 10_000  # rows, drawn at random, among which `fit` ranks the most typical ones
+N_TYPICAL = 5  # typical rows that it keeps per cluster
 
 POSITIVE = Interval(Integral, 1, None, closed="left")
-
-CONSTRAINTS: dict[str, list[Any]] = {
+CONSTRAINTS: dict[str, list[Any]] = {  # of the parameters that clusterers share
     "n_clusters": [POSITIVE, StrOptions({"auto"})],
     "n_neighbors": [POSITIVE],
     "max_samples": [Interval(Integral, 2, None, closed="left")],
@@ -46,7 +45,6 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "device": [str],
     "verbose": ["verbose"],
 }
-"""Constraints of the parameters that clusterers share."""
 
 
 class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SavingMixin, BaseEstimator):  # type: ignore[misc]

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from neuralbayes.data.vectorizer import TableVectorizer
     from neuralbayes.objectives import Objective
 
-TYPICAL_ROWS = 25_000
-"""Maximum number of samples that `typicality` is fitted to."""
+TYPICAL_ROWS = 25_000  # maximum number of samples that `typicality` is fitted to
 
 
 class InformationClusterer(MergedStates):

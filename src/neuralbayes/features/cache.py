@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from neuralbayes.data.sources import ImageSource
     from neuralbayes.features.networks import FeatureNetwork
 
-BLOCK = 256
-"""Pictures or texts per computation."""
+BLOCK = 256  # pictures or texts per computation
 
 Digests = NDArray[np.uint8]
 

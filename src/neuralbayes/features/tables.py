@@ -30,14 +30,9 @@ Array = NDArray[Any]
 
 CPU = torch.device("cpu")
 
-SMALL = 5e7
-"""Multiplications in a step below which one thread is faster than several."""
-
-STEP = 0.05
-"""Standard deviation of the step length of R_c, relative to the length of a row."""
-
-BLOCK = 4096
-"""Rows per forward pass of a trained network."""
+SMALL = 5e7  # multiplications in a step below which one thread is faster than several
+STEP = 0.05  # standard deviation of the step length of R_c, relative to the length of a row
+BLOCK = 4096  # rows per forward pass of a trained network
 
 
 @dataclass(frozen=True, eq=False)
