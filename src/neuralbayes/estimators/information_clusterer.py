@@ -271,7 +271,7 @@ class InformationClusterer(MergedStates):
             self.selection_ = found.selection
         self._set_clusters(found.posterior, found.membership, found.merging, found.separation, found.trained)
         self.stability_, self.cluster_stability_ = found.stability, found.cluster_stability
-        order = self._keep(samples, self.n_clusters_, bool(self.verbose), weight=weight, named=hints.classes)
+        order = self._keep(samples, weight, hints.classes)
         self.membership_, self.separation_ = self.membership_[:, order], self.separation_[order]
         if self.cluster_stability_ is not None:
             self.cluster_stability_ = self.cluster_stability_[order]

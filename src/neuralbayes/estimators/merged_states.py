@@ -45,16 +45,10 @@ class MergedStates(Clusterer):
     frame_: Frame
     posterior_: Network | Quadratic
     typicality_: Typicality
-    membership_: Array
-    hierarchy_: Array
-    states_: NDArray[np.int64]
     reservoir_: Array
     reservoir_rows_: Array
-    n_states_: int
-    n_iter_: int
     n_samples_seen_: int
     verdict_: str
-    separation_: Array
     stability_: float | None
     cluster_stability_: Array | None
     n_neighbors: int
@@ -302,8 +296,6 @@ class MergedStates(Clusterer):
             return Frame.from_arrays(arrays)
         if name == "typicality_":
             return Typicality.from_arrays(arrays)
-        if name != "posterior_":
-            raise ValueError(f"{name!r} is not a fitted attribute")
         if "offsets" in arrays:
             return Quadratic.from_arrays(arrays)
         import torch

@@ -264,8 +264,6 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavingMixin,
         return states
 
     def _part(self, name: str, arrays: Arrays, network: nn.Module | None) -> Any:
-        if name != "module_":
-            raise ValueError(f"{name!r} is not a fitted attribute")
         if len(self.n_states_) > len(arrays):
             raise ValueError(f"'n_states_' must be of layers with weights, got {len(self.n_states_)} layers")
         with torch.device("meta"), torch.random.fork_rng():  # drawn before the weights are loaded
