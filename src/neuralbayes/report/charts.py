@@ -14,19 +14,10 @@ LEAF, DEPTH = 22, 260  # pixels: height of a leaf, width of the tree
 
 @dataclass(frozen=True)
 class Tree:
-    """A hierarchy that lies on its side: paths of the merges, and the leaves from top to bottom.
+    """A hierarchy that lies on its side."""
 
-    Attributes
-    ----------
-    paths : list of str
-        The path of each merge, for an SVG.
-    leaves : list of (int, str)
-        The cluster of each leaf, -1 if several, and its words.
-    width, height : int
-    """
-
-    paths: list[str]
-    leaves: list[tuple[int, str]]
+    paths: list[str]  # of the merges, for an SVG
+    leaves: list[tuple[int, str]]  # from top to bottom: the cluster, -1 if several, and its words
     width: int
     height: int
 
