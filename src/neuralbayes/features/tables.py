@@ -23,7 +23,7 @@ from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM, Objective, Smoothness, WeightedSum
 from neuralbayes.training import Batches, Callback, TrainingState, cosine
-from neuralbayes.training.fit import Fetched, fit
+from neuralbayes.training.fit import fit
 from neuralbayes.training.inference import in_blocks
 
 Array = NDArray[Any]
@@ -63,6 +63,20 @@ class RowsEncoder:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class _Inputs:
+    """Prepared rows by their indices, as `data` for :func:`fit`."""
+
+    encoder: RowsEncoder
+    X: Array
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __call__(self, indices: Tensor, /) -> Tensor:
+        return self.encoder.prepare(self.X[indices.numpy()]).float()
+
+
 def rows_network(n_features: int, hidden: Sequence[int]) -> nn.Sequential:
     """Linear layers with batch normalisation and ReLU: an :func:`mlp` without its last, linear layer."""
     return nn.Sequential(OrderedDict([*mlp((n_features, *hidden, 1), batch_norm=True).named_children()][:-1]))
@@ -87,22 +101,8 @@ def train_rows(
 ) -> RowsEncoder:
     """Learn features of unlabelled rows (n_samples, n_features) with an objective on every hidden state of an MLP.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features), n_samples >= 2
-        May be memory-mapped.
-    hidden : sequence of int
-        Units of each hidden layer.
-    objective : Objective or WeightedSum, optional
-        By default MIM with `alpha` and `version`. It is copied.
-    beta : float, default=0.2
-        Weight of R_c.
-    batch_size : int, default=100
-        Minimum number of rows per update.
-    learning_rate : float, default=3e-3
-        Initial learning rate of Adam, with a cosine schedule.
-    standardize : bool, default=True
-        Divide each column by its own standard deviation, or all by a common one.
+    `X` has at least two rows and may be memory-mapped, and the objective is copied. The other parameters are those of
+    :class:`neuralbayes.MIMEncoder`.
     """
     scaler = StandardScaler().fit(X)
     variance = scaler.var_
@@ -118,13 +118,11 @@ def train_rows(
         length = float(np.sqrt((variance / std**2).sum())) or 1.0
         smoothness = Smoothness(beta * length**2 / hidden[-1], scale=STEP * length) if beta else None
 
-        def fetch(indices: Tensor) -> Tensor:
-            return encoder.prepare(X[indices.numpy()]).float()
-
+        inputs = _Inputs(encoder, X)
         fit(
             MIM(alpha, version) if objective is None else copy.deepcopy(objective),
             states,
-            Fetched(fetch, len(X)),
+            inputs,
             max_epochs=epochs,
             batch_size=batch_size,
             smoothness=smoothness,
@@ -138,7 +136,7 @@ def train_rows(
         )
         # A few dozen steps are too few for running averages to converge: recompute them with the final weights.
         batches = Batches(len(X), batch_size, seed=seed, drop_last=True)
-        update_bn((fetch(batches.indices(i)) for i in range(min(len(batches), 100))), encoder.network)
+        update_bn((inputs(batches.indices(i)) for i in range(min(len(batches), 100))), encoder.network)
     encoder.network.eval().requires_grad_(False)
     return encoder
 
