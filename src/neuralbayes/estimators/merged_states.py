@@ -261,9 +261,10 @@ class MergedStates(Clusterer):
         self.prior_ = np.average([p_old.mean(axis=0), p_new.mean(axis=0)], axis=0, weights=[n_seen, len(new)])
         if self.n_clusters_ > 1 and self.verdict_ == "none":
             self.verdict_ = "segments"
-        points, both = np.concatenate([old, new]), np.append(p_old.argmax(axis=1), self.labels_)
-        again = updated_stability(points, self.kind_, both, self.n_clusters_, rng)
-        self.stability_, self.cluster_stability_ = again
+        if self.kind_ != "images":
+            points, both = np.concatenate([old, new]), np.append(p_old.argmax(axis=1), self.labels_)
+            again = updated_stability(points, self.kind_, both, self.n_clusters_, rng)
+            self.stability_, self.cluster_stability_ = again
         from_old, from_new = mixed_reservoir(len(old), n_seen, len(new), rng)
         self.reservoir_ = np.concatenate([old[from_old], new[from_new]])
         self.reservoir_rows_ = np.concatenate([self.reservoir_rows_[from_old], rows[from_new]])

@@ -155,12 +155,10 @@ class ImageEncoder(nn.Module):
         """Load a saved encoder. Raises a ValueError that names the file if it is damaged."""
         folder = Path(folder)
         if not (folder / "encoder.json").is_file():
+            found = f"got {folder}"
             if (folder / "config.json").is_file():
-                raise FileNotFoundError(
-                    f"`folder` must hold a trained encoder, but the run in {folder} has not finished; call pretrain "
-                    "with the same settings to continue it"
-                )
-            raise FileNotFoundError(f"`folder` must hold a trained encoder with its encoder.json, got {folder}")
+                found = f"but the run in {folder} has not finished; call pretrain with the same settings to continue it"
+            raise FileNotFoundError(f"`folder` must hold a trained encoder with its encoder.json, {found}")
         description: Any = read_json(folder / "encoder.json")
         if not isinstance(description, Mapping) or description.get("format") != FORMAT:
             raise ValueError(f"{folder / 'encoder.json'} does not describe an encoder of format {FORMAT}")

@@ -54,17 +54,7 @@ class Sheet:
 
 
 class Members:
-    """Show the members of a clustering by their row numbers.
-
-    Attributes
-    ----------
-    noun : str
-        "row", "text" or "image".
-    telling : list of list of str
-        For each cluster, the columns that tell it from the rest, the most telling first; then all others.
-    columns : list of str
-        Columns that tell most clusters from the rest, at most `MOST_COLUMNS`.
-    """
+    """Show the members of a clustering by their row numbers."""
 
     def __init__(self, result: Clustering) -> None:
         points = result.points
@@ -78,8 +68,9 @@ class Members:
         self.paths: list[str] | None = None if paths is None else [str(getattr(path, "name", path)) for path in paths]
         names = [] if self.frame is None else _columns_to_show(self.frame, points.columns, self.row_names)
         found = [] if described is None else described.clusters
+        # For each cluster, the columns that tell it from the rest, the most telling first.
         self.telling = [_telling(one, names) for one in found]
-        # Reciprocal ranks, so that the first column of each cluster comes before the third of any.
+        # Those that tell most clusters, by reciprocal ranks: the first of each cluster comes before the third of any.
         weight = dict.fromkeys(names, 0.0)
         for ranked in self.telling:
             for place, name in enumerate(ranked):
