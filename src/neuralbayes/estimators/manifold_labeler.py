@@ -188,10 +188,6 @@ class ManifoldLabeler(Clusterer):
         X : array-like of shape (n_samples, n_features)
             Numbers. Memory-mapped arrays are not copied.
         y : ignored
-
-        Returns
-        -------
-        self
         """
         named_device(self.device)  # raises before anything is computed
         self._forget()

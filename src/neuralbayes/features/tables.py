@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.optim.swa_utils import update_bn
 
 from neuralbayes.networks.encoders import mlp
@@ -53,14 +52,10 @@ class RowsEncoder:
         It is computed on `device`, unless `X` has double precision and the device (mps) does not support it.
         """
         last = [i for i, module in enumerate(self.network) if isinstance(module, nn.ReLU)][layer]
-        network = self.network[: last + 1]
-        tensors = {**dict(network.named_parameters()), **dict(network.named_buffers())}
         dtype = torch.float64 if X.dtype == np.float64 else torch.float32
         place = CPU if device.type == "mps" and dtype == torch.float64 else device
-        tensors = {k: t.to(place, dtype if t.is_floating_point() else t.dtype) for k, t in tensors.items()}
-        return in_blocks(
-            lambda some: functional_call(network, tensors, self.prepare(X[some]).to(place)), len(X), block=BLOCK
-        )
+        network = copy.deepcopy(self.network[: last + 1]).to(place, dtype)
+        return in_blocks(lambda some: network(self.prepare(X[some]).to(place)), len(X), block=BLOCK)
 
 
 @dataclass(frozen=True, eq=False)
