@@ -188,13 +188,12 @@ def update_clusters(
 def _widened(network: Any, n_states: int) -> tuple[Any, int]:
     """A copy of a network with so many states, the new ones improbable everywhere, and the width of its last layer."""
     import torch
-    from torch import nn
 
     network = copy.deepcopy(network).requires_grad_(True)
     head = network[-1]
     n_old = head.out_features
     if n_states > n_old:
-        network[-1] = nn.Linear(head.in_features, n_states)
+        network[-1] = torch.nn.Linear(head.in_features, n_states)
         with torch.no_grad():
             network[-1].weight.zero_()
             network[-1].bias.fill_(float(head.bias.min()))

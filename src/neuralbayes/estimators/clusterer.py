@@ -74,7 +74,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
     def predict(self, X: Rows) -> NDArray[np.int64]:
         """The most probable cluster of each sample: (n_samples,), from samples like those of `fit`."""
         check_is_fitted(self)
-        return self._labels(self._samples(X))
+        return self._of_logits(lambda logits: logits.argmax(axis=1), self._samples(X))
 
     def coordinates(self, X: Rows) -> Array:
         """The coordinates in which the clusters are found: (n_samples, n_dimensions_)."""
@@ -173,9 +173,6 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
     def _samples(self, X: Rows) -> Samples:
         """Convert `X` to samples of the fitted kind."""
         return as_fitted(self, X, self.image_shape_)
-
-    def _labels(self, samples: Samples) -> NDArray[np.int64]:
-        return self._of_logits(lambda logits: logits.argmax(axis=1), samples)
 
     def _of_logits(self, function: Callable[[Array], Array], samples: Samples) -> Array:
         """Apply `function` to the logits of all samples, one block at a time, in the precision of the rows."""

@@ -129,7 +129,7 @@ class MergedStates(Clusterer):
         if reject is not None:
             self.typicality_.check_level(reject)
         samples = self._samples(X)
-        labels = self._labels(samples)
+        labels = self._of_logits(lambda logits: logits.argmax(axis=1), samples)
         return labels if reject is None else np.where(self._typicality(samples) <= reject, -1, labels)
 
     def typicality(self, X: Rows) -> NDArray[np.float64]:

