@@ -164,21 +164,14 @@ def fit_images(
 
 @dataclass(frozen=True, eq=False)
 class _Data:
-    """Images for training: their principal components or, for the user's network, how to read them."""
+    """Images for training: their principal components, and what the network takes."""
 
     points: Tensor  # (n_samples, n_dimensions)
     versions: Tensor | None  # (n_samples, n_versions, n_dimensions)
     neighbors: NDArray[np.int64]  # (n_samples, n_neighbors)
     radius: Tensor  # (n_samples,)
     frame: StateNetwork  # normalises
-    read: Read | None  # for the user's network
-    chosen: NDArray[np.int64]  # which images these are
-
-    def fetch(self, indices: Tensor) -> Tensor:
-        """Inputs of the network."""
-        if self.read is None:
-            return self.points[indices]
-        return self.frame.normalize(self.read(self.chosen[indices.numpy()]))
+    fetch: Callable[[Tensor], Tensor]  # inputs of the network by their indices
 
     def posteriors(self, network: nn.Module, device: str, version: int | None = None) -> Array:
         """p(z|x) of all images or of one version of them: (n_samples, n_states)."""
@@ -214,9 +207,10 @@ def _prepare(
     points, versions = torch.cat(parts), torch.cat(moved_parts) if moved_parts else None
     distance, neighbors = nearest_neighbors(points.numpy(), min(n_neighbors, len(points) - 1), verbose=verbose)
     radius = torch.from_numpy(RADIUS * distance[:, -1]).float()
-    if body is not None:
-        frame = StateNetwork(center, scale, nn.Identity(), torch.eye(1))
-    return _Data(points, versions, neighbors, radius, frame, None if body is None else read, chosen)
+    if body is None:
+        return _Data(points, versions, neighbors, radius, frame, points.__getitem__)
+    plain = StateNetwork(center, scale, nn.Identity(), torch.eye(1))
+    return _Data(points, versions, neighbors, radius, plain, lambda some: plain.normalize(read(chosen[some.numpy()])))
 
 
 def _span(

@@ -124,8 +124,8 @@ class Network:
         return {name: tensor.cpu().numpy() for name, tensor in self.network.state_dict().items()}
 
 
+# p(z|x): both have the same methods, so that the rest of the library need not know which one it is.
 Posterior: TypeAlias = Quadratic | Network
-"""p(z|x): both have the same methods, so that the rest of the library need not know which one it is."""
 
 
 @dataclass(frozen=True)

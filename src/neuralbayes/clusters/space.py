@@ -81,8 +81,7 @@ class Frame:
         return dense
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        parts = {name: getattr(self, name) for name in ("center", "basis", "lower", "upper")}
-        return parts | ({} if self.reduction is None else {"reduction": self.reduction}) | {"unit": np.array(self.unit)}
+        return {name: np.asarray(part) for name, part in vars(self).items() if part is not None}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:

@@ -195,10 +195,7 @@ def train_from_votes(
     batch_size = max(BATCH_SIZE, SAMPLES_PER_CLUSTER * n_clusters)
     if steps is None:
         steps = int(np.clip(16 * n_rows // batch_size, 360, 600))  # 16 epochs
-
-    def fetch(indices: Tensor) -> Tensor:
-        return inputs[indices]
-
+    fetch = inputs.__getitem__
     run = partial(train_steps, network, fetch, hints=hints, device=device, verbose=verbose, batch_size=batch_size)
     imitate = partial(imitation_step, fetch=fetch, anchors=anchors)
     improve = partial(smooth_step, objective=objective, fetch=fetch, anchors=anchors)

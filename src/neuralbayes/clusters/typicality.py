@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Self
 
@@ -193,8 +193,7 @@ class Typicality:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All parts, such as "2.scores" for the scores of fold 2."""
-        names = [field.name for field in fields(Fold)]
-        return {f"{number}.{name}": getattr(fold, name) for number, fold in enumerate(self.folds) for name in names}
+        return {f"{number}.{name}": part for number, fold in enumerate(self.folds) for name, part in vars(fold).items()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from scipy.special import softmax
 from scipy.stats import betabinom, binom
 
 from neuralbayes.clusters.calibration import temperature
-from neuralbayes.clusters.merging import merge_states, neighbor_joint, separation
+from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint, separation
 from neuralbayes.clusters.number import Kind, stability
 from neuralbayes.clusters.posterior import Posterior, Quadratic, Trained
 from neuralbayes.clusters.space import ROUNDING_ROWS, Space, metric_of_neighbors, rounding_variance
@@ -26,7 +26,6 @@ from neuralbayes.clusters.votes import maximize
 from neuralbayes.neighbors import nearest_neighbors
 
 if TYPE_CHECKING:
-    from neuralbayes.clusters.merging import Merging
     from neuralbayes.objectives import Objective
 
 Array = NDArray[np.floating]
@@ -189,13 +188,12 @@ def update_clusters(
 def _widened(network: Any, n_states: int) -> tuple[Any, int]:
     """A copy of a network with so many states, the new ones improbable everywhere, and the width of its last layer."""
     import torch
-    from torch import nn
 
     network = copy.deepcopy(network).requires_grad_(True)
     head = network[-1]
     n_old = head.out_features
     if n_states > n_old:
-        network[-1] = nn.Linear(head.in_features, n_states)
+        network[-1] = torch.nn.Linear(head.in_features, n_states)
         with torch.no_grad():
             network[-1].weight.zero_()
             network[-1].bias.fill_(float(head.bias.min()))
@@ -204,15 +202,9 @@ def _widened(network: Any, n_states: int) -> tuple[Any, int]:
 
 
 def updated_stability(
-    points: NDArray[np.float64],
-    kind: Kind | Literal["images"],
-    labels: Labels,
-    n_clusters: int,
-    rng: np.random.RandomState,
-) -> tuple[float | None, NDArray[np.float64] | None]:
-    """The stability, and that of each cluster, of points in the coordinates of p(z|x); None for images."""
-    if kind == "images":
-        return None, None
+    points: NDArray[np.float64], kind: Kind, labels: Labels, n_clusters: int, rng: np.random.RandomState
+) -> tuple[float, NDArray[np.float64]]:
+    """The stability, and that of each cluster, of points in the coordinates of p(z|x)."""
     floor, metric = np.diag(rounding_variance(points[:ROUNDING_ROWS])), np.eye(points.shape[1])
     if kind == "table":
         metric = metric_of_neighbors(points[rng.permutation(len(points))], floor)

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.metrics.cluster import contingency_matrix
 
+from neuralbayes.data.columns import ATOM, as_numbers, feature_columns, why_not_continuous
 from neuralbayes.data.points import Points
+from neuralbayes.data.vectorizer import TableVectorizer
 from neuralbayes.system.limits import free_memory
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ def fit_points(points: Points, settings: Settings) -> tuple[Any, list[str]]:
         with noting(notes):
             model = _certified(points, settings)
     if model is None:
+        notes = []  # the other method makes them irrelevant
         with noting(notes):
             model = _clustered(points, settings)
     elif settings.method == settings.n_clusters == "auto" and model.n_clusters_ > 1:
@@ -129,8 +132,6 @@ def _certified(points: Points, settings: Settings) -> Any:
         return _if_certified(ManifoldLabeler(standardize=False, **settings.parameters()), points.X, must)
     if not points.columns:
         return None  # sparse
-    from neuralbayes.data.vectorizer import TableVectorizer
-
     frame, kinds = points.frame, points.recipe["kinds"]
     if not any(column.used for column in points.columns):
         if settings.n_clusters != "auto":
@@ -156,14 +157,8 @@ def _certified(points: Points, settings: Settings) -> Any:
 
 
 def _if_certified(labeler: Any, X: Any, must: bool) -> Any:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        labeler.fit(X)
-    if not must and not (labeler.n_clusters_ > 1 and labeler.disjoint_.all()):
-        return None  # the other method makes its warnings irrelevant
-    for warning in caught:
-        warnings.warn(warning.message, stacklevel=2)
-    return labeler
+    labeler.fit(X)
+    return labeler if must or (labeler.n_clusters_ > 1 and labeler.disjoint_.all()) else None
 
 
 def _refines(clusters: Any, manifolds: Any, points: Points) -> bool:
@@ -176,8 +171,6 @@ def _refines(clusters: Any, manifolds: Any, points: Points) -> bool:
 
 def _is_continuous(values: pd.Series[Any]) -> bool:
     """Whether gaps between the numbers of a column mean anything."""
-    from neuralbayes.data.columns import ATOM, as_numbers, why_not_continuous
-
     numbers, _ = as_numbers(values.iloc[:: max(1, len(values) // 20_000)])
     numbers = numbers[np.isfinite(numbers)]
     return len(numbers) > 1 and why_not_continuous(numbers) in (None, ATOM)
@@ -185,8 +178,6 @@ def _is_continuous(values: pd.Series[Any]) -> bool:
 
 def _has_units(points: Points) -> bool:
     """Whether the columns have units of their own, unlike features of `neuralbayes embed`."""
-    from neuralbayes.data.columns import feature_columns
-
     used = {column.name for column in points.columns if column.used}
     return not (used and feature_columns(points.frame) >= used)
 
@@ -198,8 +189,6 @@ def _clustered(points: Points, settings: Settings) -> Any:
     if isinstance(points.X, list):
         return InformationClusterer(**parameters).fit(points.X[0], features=points.X, known=settings.known)
     if points.noun == "row" and not isinstance(points.X, np.ndarray) and points.frame is not None:
-        from neuralbayes.data.vectorizer import TableVectorizer
-
         vectorizer = TableVectorizer(kinds=points.recipe["kinds"], standardize=_has_units(points))
         parameters["vectorizer"] = vectorizer
     return InformationClusterer(**parameters).fit(points.X, known=settings.known)

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from neuralbayes.clusters.merging import divergence
 from neuralbayes.estimators.inputs import (
     Rows,
     Samples,
@@ -31,12 +32,11 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-TYPICAL_OF, N_TYPICAL = 10_000, 5
-"""Number of rows, drawn at random, among which `fit` ranks the most typical ones, and how many it keeps per cluster."""
+TYPICAL_OF = 10_000  # rows, drawn at random, among which `fit` ranks the most typical ones
+N_TYPICAL = 5  # typical rows that it keeps per cluster
 
 POSITIVE = Interval(Integral, 1, None, closed="left")
-
-CONSTRAINTS: dict[str, list[Any]] = {
+CONSTRAINTS: dict[str, list[Any]] = {  # of the parameters that clusterers share
     "n_clusters": [POSITIVE, StrOptions({"auto"})],
     "n_neighbors": [POSITIVE],
     "max_samples": [Interval(Integral, 2, None, closed="left")],
@@ -46,7 +46,6 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "device": [str],
     "verbose": ["verbose"],
 }
-"""Constraints of the parameters that clusterers share."""
 
 
 class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SavingMixin, BaseEstimator):  # type: ignore[misc]
@@ -75,7 +74,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
     def predict(self, X: Rows) -> NDArray[np.int64]:
         """The most probable cluster of each sample: (n_samples,), from samples like those of `fit`."""
         check_is_fitted(self)
-        return self._labels(self._samples(X))
+        return self._of_logits(lambda logits: logits.argmax(axis=1), self._samples(X))
 
     def coordinates(self, X: Rows) -> Array:
         """The coordinates in which the clusters are found: (n_samples, n_dimensions_)."""
@@ -88,8 +87,6 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
         It is in nats, from 0 to log 2; higher is better. With a single cluster it is 0.
         """
-        from neuralbayes.clusters.merging import divergence
-
         return float(divergence(self.predict_proba(X)).mean())
 
     def describe(self, X: Any = None) -> pd.DataFrame:
@@ -143,19 +140,11 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         labels = self.labels_ if p_zx is None else p_zx.argmax(axis=1)
         return describe(frame, labels, n_clusters=self.n_clusters_, proba=p_zx, fitted=column_names(self)).to_frame()
 
-    def _keep(
-        self,
-        samples: Samples,
-        n_clusters: int,
-        verbose: bool,
-        *,
-        weight: Array | None = None,
-        named: NDArray[np.int64] | None = None,
-    ) -> NDArray[np.intp]:
+    def _keep(self, samples: Samples, weight: Array | None = None, named: Array | None = None) -> NDArray[np.intp]:
         """Keep labels, prior and typical rows; returns the clusters by size, the order that parameters are to have."""
-        labels, total = np.empty(n_rows(samples), np.int64), np.zeros(n_clusters)
+        labels, total = np.empty(n_rows(samples), np.int64), np.zeros(self.n_clusters_)
         n_blocks = -(-len(labels) // self._block)
-        with progress(n_blocks, description="blocks labelled", enabled=verbose) as display:
+        with progress(n_blocks, description="blocks labelled", enabled=bool(self.verbose)) as display:
             for rows in self._blocks(len(labels)):
                 p_zx = softmax(self._logits(read(samples, rows)), axis=1)
                 total += p_zx.sum(axis=0) if weight is None else weight[rows] @ p_zx
@@ -164,9 +153,8 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         order = np.argsort(-total, kind="stable")  # the largest first; those in `named` keep their numbers
         if named is not None and len(named):
             others = order[~np.isin(order, named)]
-            order = np.arange(n_clusters)
+            order = np.arange(self.n_clusters_)
             order[~np.isin(order, named)] = others
-        self.n_clusters_ = n_clusters
         self.labels_ = np.argsort(order)[labels]
         self.prior_ = total[order] / (len(labels) if weight is None else weight.sum())
         self._keep_typical(samples)
@@ -185,9 +173,6 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
     def _samples(self, X: Rows) -> Samples:
         """Convert `X` to samples of the fitted kind."""
         return as_fitted(self, X, self.image_shape_)
-
-    def _labels(self, samples: Samples) -> NDArray[np.int64]:
-        return self._of_logits(lambda logits: logits.argmax(axis=1), samples)
 
     def _of_logits(self, function: Callable[[Array], Array], samples: Samples) -> Array:
         """Apply `function` to the logits of all samples, one block at a time, in the precision of the rows."""

@@ -28,15 +28,11 @@ from neuralbayes.estimators.saving import DESCRIPTION, load
 from neuralbayes.features.encoder import MAX_FEATURES, ImageEncoder, flat_state
 from neuralbayes.system.files import atomic_write
 
-MOST, COMPARED = 1 << 20, 20
-"""Maximum batch size of a program, and number of samples for the comparison with the original."""
-
-TOLERANCE, OF_FEATURES = 1e-5, 1e-4
-"""Maximum error of a probability, and of a feature relative to the largest one or to 1."""
-
+MOST = 1 << 20  # maximum batch size of a program
+COMPARED = 20  # samples for the comparison with the original
+TOLERANCE, OF_FEATURES = 1e-5, 1e-4  # maximum error of a probability, and of a feature relative to the largest one or 1
+# Differences of scores, and distances of rows in units of the shortest one that counts, that are due to rounding.
 EQUAL, SAME = 1e-5, 0.05
-"""Differences of scores, and distances of rows in units of the shortest one that counts, that are due to rounding."""
-
 RESIZING = "scaled by Pillow to cover (H, W) by the mean over areas (BOX), then cropped to the middle"
 
 

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from neuralbayes.data.vectorizer import TableVectorizer
     from neuralbayes.objectives import Objective
 
-TYPICAL_ROWS = 25_000
-"""Maximum number of samples that `typicality` is fitted to."""
+TYPICAL_ROWS = 25_000  # maximum number of samples that `typicality` is fitted to
 
 
 class InformationClusterer(MergedStates):
@@ -272,7 +271,7 @@ class InformationClusterer(MergedStates):
             self.selection_ = found.selection
         self._set_clusters(found.posterior, found.membership, found.merging, found.separation, found.trained)
         self.stability_, self.cluster_stability_ = found.stability, found.cluster_stability
-        order = self._keep(samples, self.n_clusters_, bool(self.verbose), weight=weight, named=hints.classes)
+        order = self._keep(samples, weight, hints.classes)
         self.membership_, self.separation_ = self.membership_[:, order], self.separation_[order]
         if self.cluster_stability_ is not None:
             self.cluster_stability_ = self.cluster_stability_[order]

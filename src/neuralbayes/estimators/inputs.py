@@ -18,20 +18,13 @@ from neuralbayes.data.sources import ImageSource
 if TYPE_CHECKING:
     import pandas as pd
 
-Rows = ImageSource | ArrayLike
-"""Inputs of estimators: rows of numbers, or images."""
+Rows = ImageSource | ArrayLike  # inputs of estimators: rows of numbers, or images
+Samples: TypeAlias = NDArray[Any] | sp.csr_array | ImageSource  # checked inputs
 
-Samples: TypeAlias = NDArray[Any] | sp.csr_array | ImageSource
-"""Checked inputs."""
-
-
-LARGEST = 1e150
-
-NUMBERS, BLOCK = 2**18, 2000
-"""Numbers per check, which stay in the cache of a core for the second pass, and rows per check of lengths."""
-
-HALF_EXPONENT = 0x7C00
-"""Exponent bits of a float16, which are all set in NaN and infinity."""
+LARGEST = 1e150  # of a value, whose squares can then be added
+NUMBERS = 2**18  # values per check, which stay in the cache of a core for the second pass
+BLOCK = 2000  # rows per check of lengths
+HALF_EXPONENT = 0x7C00  # exponent bits of a float16, which are all set in NaN and infinity
 
 
 def as_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:

@@ -45,16 +45,10 @@ class MergedStates(Clusterer):
     frame_: Frame
     posterior_: Network | Quadratic
     typicality_: Typicality
-    membership_: Array
-    hierarchy_: Array
-    states_: NDArray[np.int64]
     reservoir_: Array
     reservoir_rows_: Array
-    n_states_: int
-    n_iter_: int
     n_samples_seen_: int
     verdict_: str
-    separation_: Array
     stability_: float | None
     cluster_stability_: Array | None
     n_neighbors: int
@@ -135,7 +129,7 @@ class MergedStates(Clusterer):
         if reject is not None:
             self.typicality_.check_level(reject)
         samples = self._samples(X)
-        labels = self._labels(samples)
+        labels = self._of_logits(lambda logits: logits.argmax(axis=1), samples)
         return labels if reject is None else np.where(self._typicality(samples) <= reject, -1, labels)
 
     def typicality(self, X: Rows) -> NDArray[np.float64]:
@@ -267,9 +261,10 @@ class MergedStates(Clusterer):
         self.prior_ = np.average([p_old.mean(axis=0), p_new.mean(axis=0)], axis=0, weights=[n_seen, len(new)])
         if self.n_clusters_ > 1 and self.verdict_ == "none":
             self.verdict_ = "segments"
-        points, both = np.concatenate([old, new]), np.append(p_old.argmax(axis=1), self.labels_)
-        again = updated_stability(points, self.kind_, both, self.n_clusters_, rng)
-        self.stability_, self.cluster_stability_ = again
+        if self.kind_ != "images":
+            points, both = np.concatenate([old, new]), np.append(p_old.argmax(axis=1), self.labels_)
+            again = updated_stability(points, self.kind_, both, self.n_clusters_, rng)
+            self.stability_, self.cluster_stability_ = again
         from_old, from_new = mixed_reservoir(len(old), n_seen, len(new), rng)
         self.reservoir_ = np.concatenate([old[from_old], new[from_new]])
         self.reservoir_rows_ = np.concatenate([self.reservoir_rows_[from_old], rows[from_new]])
@@ -302,8 +297,6 @@ class MergedStates(Clusterer):
             return Frame.from_arrays(arrays)
         if name == "typicality_":
             return Typicality.from_arrays(arrays)
-        if name != "posterior_":
-            raise ValueError(f"{name!r} is not a fitted attribute")
         if "offsets" in arrays:
             return Quadratic.from_arrays(arrays)
         import torch

@@ -26,17 +26,14 @@ from neuralbayes.data.normalize import Normalization, Per
 from neuralbayes.data.sources import ImageSource
 from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
 from neuralbayes.estimators.saving import Arrays, SavingMixin, filled, is_array, is_count, is_list
-from neuralbayes.features.encoder import STATES, WIDTHS, ImageEncoder, state_use
+from neuralbayes.features.encoder import MAX_FEATURES, STATES, WIDTHS, ImageEncoder, state_use
 from neuralbayes.objectives import Objective, WeightedSum
 from neuralbayes.system.devices import torch_device, working_copy
 
 Array = NDArray[Any]
 
-WATCHED, COLLAPSED = 2000, 0.01
-"""Number of rows or images for measuring the information, and the fraction of it below which a layer has collapsed."""
-
-MAX_SIZE = 4096
-"""Maximum number of features per image."""
+WATCHED = 2000  # rows or images for measuring the information
+COLLAPSED = 0.01  # information, as a fraction of log n_states, below which a layer has collapsed
 
 
 class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavingMixin, BaseEstimator):  # type: ignore[misc]
@@ -210,7 +207,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavingMixin,
 
         For rows, in the precision of `X`. For images, in float32, averaged over windows if there are more than 4096.
         """
-        return self._states(X, MAX_SIZE)
+        return self._states(X, MAX_FEATURES)
 
     def predict_proba(self, X: Rows) -> Array:
         """p(z|x), the softmax of the selected layer, which is averaged over the positions of images first."""
@@ -267,8 +264,6 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavingMixin,
         return states
 
     def _part(self, name: str, arrays: Arrays, network: nn.Module | None) -> Any:
-        if name != "module_":
-            raise ValueError(f"{name!r} is not a fitted attribute")
         if len(self.n_states_) > len(arrays):
             raise ValueError(f"'n_states_' must be of layers with weights, got {len(self.n_states_)} layers")
         with torch.device("meta"), torch.random.fork_rng():  # drawn before the weights are loaded
@@ -302,7 +297,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavingMixin,
     def _n_features_out(self) -> int:
         if self.image_shape_ is None:
             return int(self.n_states_[self.layer])
-        return int(self._states(np.zeros((1, *self.image_shape_), np.uint8), MAX_SIZE).shape[1])
+        return int(self._states(np.zeros((1, *self.image_shape_), np.uint8), MAX_FEATURES).shape[1])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

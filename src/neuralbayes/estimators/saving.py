@@ -33,11 +33,8 @@ Arrays = dict[str, NDArray[Any]]
 
 FORMAT = 4
 DESCRIPTION, NAMES = "model.json", "names.json"  # the second: names of clusters that a person gave
-ESTIMATORS = ("InformationClusterer", "ManifoldLabeler", "MIMEncoder")
-"""The classes that a model file may name."""
-
-OWN_NETWORK = "your own"
-"""Placeholder in a model file for a module that was passed as a parameter."""
+ESTIMATORS = ("InformationClusterer", "ManifoldLabeler", "MIMEncoder")  # the classes that a model file may name
+OWN_NETWORK = "your own"  # placeholder in a model file for a module that was passed as a parameter
 
 
 class SavingMixin:

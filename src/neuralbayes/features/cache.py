@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from neuralbayes.data.sources import ImageSource, resized
+from neuralbayes.system.files import read_tensors, write_tensors
 from neuralbayes.training.progress import late_bar
 
 if TYPE_CHECKING:
-    from neuralbayes.data.sources import ImageSource
     from neuralbayes.features.networks import FeatureNetwork
 
-BLOCK = 256
-"""Pictures or texts per computation."""
+BLOCK = 256  # pictures or texts per computation
 
 Digests = NDArray[np.uint8]
 
@@ -56,8 +56,6 @@ def cached_features(
         if done and path is not None:
             import torch
 
-            from neuralbayes.system.files import write_tensors
-
             kept = {"items": np.concatenate([known, digests[new[:done]]]), "features": features}
             write_tensors(path, {name: torch.from_numpy(v) for name, v in kept.items()}, {"network": network.identity})
     order = [place[item.tobytes()] for item in digests]
@@ -71,9 +69,7 @@ def _readable(
     if not hasattr(items, "read"):
         texts = list(items)
         return _digests(text.encode(errors="surrogatepass") for text in texts), lambda rows: [texts[i] for i in rows]
-    from neuralbayes.data.sources import resized
-
-    source = cast("ImageSource", getattr(items, "source", items))  # of labelled images
+    source = cast(ImageSource, getattr(items, "source", items))  # of labelled images
     steps, paths = network.preprocessing, getattr(source, "paths", None)
     fitted = source if steps is None else resized(source, (*steps.size, 3), steps.resizing)
     if steps is not None and paths is not None:
@@ -88,8 +84,6 @@ def _cached(path: Path | None, identity: str) -> tuple[Digests, NDArray[np.float
     nothing = np.empty((0, 16), np.uint8), np.empty((0, 0), np.float32)
     if path is None or not path.is_file():
         return nothing
-    from neuralbayes.system.files import read_tensors
-
     try:
         tensors, metadata = read_tensors(path)
         items, features = tensors["items"].numpy(), tensors["features"].numpy()

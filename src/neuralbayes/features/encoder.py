@@ -155,12 +155,10 @@ class ImageEncoder(nn.Module):
         """Load a saved encoder. Raises a ValueError that names the file if it is damaged."""
         folder = Path(folder)
         if not (folder / "encoder.json").is_file():
+            found = f"got {folder}"
             if (folder / "config.json").is_file():
-                raise FileNotFoundError(
-                    f"`folder` must hold a trained encoder, but the run in {folder} has not finished; call pretrain "
-                    "with the same settings to continue it"
-                )
-            raise FileNotFoundError(f"`folder` must hold a trained encoder with its encoder.json, got {folder}")
+                found = f"but the run in {folder} has not finished; call pretrain with the same settings to continue it"
+            raise FileNotFoundError(f"`folder` must hold a trained encoder with its encoder.json, {found}")
         description: Any = read_json(folder / "encoder.json")
         if not isinstance(description, Mapping) or description.get("format") != FORMAT:
             raise ValueError(f"{folder / 'encoder.json'} does not describe an encoder of format {FORMAT}")
@@ -221,11 +219,23 @@ class StateUse:
     p_z: Tensor
     information: float
 
+    @property
+    def n_states(self) -> int:
+        return len(self.p_z)
+
+    @property
+    def n_dead(self) -> int:
+        return int(is_dead(self.p_z).sum())
+
+    @property
+    def bound(self) -> float:
+        """log n_states, the upper bound of the information."""
+        return math.log(self.n_states)
+
     def to_dict(self) -> dict[str, float]:
-        """A summary as JSON types: the number of states, of dead ones, I(x; z), and log n_states, its upper bound."""
-        n_states = len(self.p_z)
-        information, bound = round(self.information, 4), round(math.log(n_states), 4)
-        return {"states": n_states, "information": information, "bound": bound, "dead": int(is_dead(self.p_z).sum())}
+        """A summary as JSON types."""
+        information, bound = round(self.information, 4), round(self.bound, 4)
+        return {"states": self.n_states, "information": information, "bound": bound, "dead": self.n_dead}
 
 
 @torch.no_grad()

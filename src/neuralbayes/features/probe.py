@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,7 +30,7 @@ from neuralbayes.features.cache import cached_features
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.features.networks import FeatureNetwork, digest_of
 from neuralbayes.training.inference import in_blocks
-from neuralbayes.training.progress import late_bar
+from neuralbayes.training.progress import watched
 
 Head = Literal["mlp", "linear", "knn"]
 HEADS = ("mlp", "linear", "knn")
@@ -156,7 +157,8 @@ def probe(
     samples, classes, name, class_names = labelled(X, y, "X")
     if test is None:
         rows, held_out = held_out_part(classes, name, class_names)
-        parts = [(_some(samples, part), classes[part]) for part in (rows, held_out)]
+        take = samples.__getitem__ if isinstance(samples, np.ndarray) else partial(subset, samples)
+        parts = [(take(part), classes[part]) for part in (rows, held_out)]
     else:
         test_X, test_y = test if isinstance(test, tuple) and len(test) == 2 else (test, None)
         parts = [(samples, classes), labelled(test_X, test_y, "test")[:2]]
@@ -164,7 +166,7 @@ def probe(
     start = time.perf_counter()
     folder = None if cache is None else Path(cache)
     train, held = (
-        features_of(encoder, part, name, state=state, cache=folder, verbose=verbose)
+        features_of(encoder, part, name, state, folder, verbose)
         for name, (part, _) in zip(("X", "test"), parts, strict=True)
     )
     if train.shape[1] != held.shape[1]:
@@ -176,12 +178,11 @@ def probe(
     numbers = np.arange(max(train_y.max(), held_y.max()) + 1)
     confusions = []
     heads = [_classifier(head, train_y, train.shape[1], seed) for seed in range(seeds if head == "mlp" else 1)]
-    with late_bar(f"classifiers ({head})", len(heads), enabled=verbose) as advance, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the last iteration is as good as the paper's last epoch
-        for classifier in heads:
+        for classifier in watched(heads, f"classifiers ({head})", len(heads), verbose):
             predicted = classifier.fit(train, train_y).predict(held)
             confusions.append(confusion_matrix(held_y, predicted, labels=numbers))
-            advance(1)
     return ProbeResult(
         head=head,
         accuracies=tuple(float(np.trace(counts) / counts.sum()) for counts in confusions),
@@ -218,13 +219,7 @@ def _classifier(head: Head, y: NDArray[np.int64], n_features: int, seed: int) ->
 
 
 def features_of(
-    encoder: Any,
-    samples: Samples,
-    name: str,
-    *,
-    state: str = "relu4",
-    cache: Path | None = None,
-    verbose: bool = False,
+    encoder: Any, samples: Samples, name: str, state: str, cache: Path | None, verbose: bool
 ) -> NDArray[np.float32]:
     """A hidden state of an `ImageEncoder`, the result of `transform`, or the rows or pixels themselves: (n, d)."""
     if isinstance(encoder, ImageEncoder):
@@ -297,7 +292,3 @@ def held_out_part(
         )
     train, test = train_test_split(np.arange(len(classes)), test_size=n_test, stratify=classes, random_state=0)
     return np.sort(train), np.sort(test)
-
-
-def _some(samples: Samples, rows: NDArray[np.int64]) -> Samples:
-    return samples[rows] if isinstance(samples, np.ndarray) else subset(samples, rows)

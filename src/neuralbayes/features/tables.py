@@ -16,28 +16,22 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.optim.swa_utils import update_bn
 
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM, Objective, Smoothness, WeightedSum
 from neuralbayes.training import Batches, Callback, TrainingState, cosine
-from neuralbayes.training.fit import Fetched, fit
+from neuralbayes.training.fit import fit
 from neuralbayes.training.inference import in_blocks
 
 Array = NDArray[Any]
 
 CPU = torch.device("cpu")
 
-SMALL = 5e7
-"""Multiplications in a step below which one thread is faster than several."""
-
-STEP = 0.05
-"""Standard deviation of the step length of R_c, relative to the length of a row."""
-
-BLOCK = 4096
-"""Rows per forward pass of a trained network."""
+SMALL = 5e7  # multiplications in a step below which one thread is faster than several
+STEP = 0.05  # standard deviation of the step length of R_c, relative to the length of a row
+BLOCK = 4096  # rows per forward pass of a trained network
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +52,24 @@ class RowsEncoder:
         It is computed on `device`, unless `X` has double precision and the device (mps) does not support it.
         """
         last = [i for i, module in enumerate(self.network) if isinstance(module, nn.ReLU)][layer]
-        network = self.network[: last + 1]
-        tensors = {**dict(network.named_parameters()), **dict(network.named_buffers())}
         dtype = torch.float64 if X.dtype == np.float64 else torch.float32
         place = CPU if device.type == "mps" and dtype == torch.float64 else device
-        tensors = {k: t.to(place, dtype if t.is_floating_point() else t.dtype) for k, t in tensors.items()}
-        return in_blocks(
-            lambda some: functional_call(network, tensors, self.prepare(X[some]).to(place)), len(X), block=BLOCK
-        )
+        network = copy.deepcopy(self.network[: last + 1]).to(place, dtype)
+        return in_blocks(lambda some: network(self.prepare(X[some]).to(place)), len(X), block=BLOCK)
+
+
+@dataclass(frozen=True, eq=False)
+class _Inputs:
+    """Prepared rows by their indices, as `data` for :func:`fit`."""
+
+    encoder: RowsEncoder
+    X: Array
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __call__(self, indices: Tensor, /) -> Tensor:
+        return self.encoder.prepare(self.X[indices.numpy()]).float()
 
 
 def rows_network(n_features: int, hidden: Sequence[int]) -> nn.Sequential:
@@ -92,22 +96,8 @@ def train_rows(
 ) -> RowsEncoder:
     """Learn features of unlabelled rows (n_samples, n_features) with an objective on every hidden state of an MLP.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features), n_samples >= 2
-        May be memory-mapped.
-    hidden : sequence of int
-        Units of each hidden layer.
-    objective : Objective or WeightedSum, optional
-        By default MIM with `alpha` and `version`. It is copied.
-    beta : float, default=0.2
-        Weight of R_c.
-    batch_size : int, default=100
-        Minimum number of rows per update.
-    learning_rate : float, default=3e-3
-        Initial learning rate of Adam, with a cosine schedule.
-    standardize : bool, default=True
-        Divide each column by its own standard deviation, or all by a common one.
+    `X` has at least two rows and may be memory-mapped, and the objective is copied. The other parameters are those of
+    :class:`neuralbayes.MIMEncoder`.
     """
     scaler = StandardScaler().fit(X)
     variance = scaler.var_
@@ -123,13 +113,11 @@ def train_rows(
         length = float(np.sqrt((variance / std**2).sum())) or 1.0
         smoothness = Smoothness(beta * length**2 / hidden[-1], scale=STEP * length) if beta else None
 
-        def fetch(indices: Tensor) -> Tensor:
-            return encoder.prepare(X[indices.numpy()]).float()
-
+        inputs = _Inputs(encoder, X)
         fit(
             MIM(alpha, version) if objective is None else copy.deepcopy(objective),
             states,
-            Fetched(fetch, len(X)),
+            inputs,
             max_epochs=epochs,
             batch_size=batch_size,
             smoothness=smoothness,
@@ -143,7 +131,7 @@ def train_rows(
         )
         # A few dozen steps are too few for running averages to converge: recompute them with the final weights.
         batches = Batches(len(X), batch_size, seed=seed, drop_last=True)
-        update_bn((fetch(batches.indices(i)) for i in range(min(len(batches), 100))), encoder.network)
+        update_bn((inputs(batches.indices(i)) for i in range(min(len(batches), 100))), encoder.network)
     encoder.network.eval().requires_grad_(False)
     return encoder
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.cluster.hierarchy import dendrogram
 
 from neuralbayes.clusters.merging import check_linkage, cut
 from neuralbayes.plot.style import Display, current_theme, literal, quiet_frame, state_color
@@ -87,8 +88,6 @@ class DendrogramDisplay(Display):
         return self
 
     def _tree(self, **options: Any) -> dict[str, Any]:
-        from scipy.cluster.hierarchy import dendrogram
-
         return dict(dendrogram(self.linkage, max(MAX_LEAVES, self.n_clusters), "lastp", **options))
 
     def _first_state(self, node: int) -> int:

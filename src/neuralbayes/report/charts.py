@@ -14,19 +14,10 @@ LEAF, DEPTH = 22, 260  # pixels: height of a leaf, width of the tree
 
 @dataclass(frozen=True)
 class Tree:
-    """A hierarchy that lies on its side: paths of the merges, and the leaves from top to bottom.
+    """A hierarchy that lies on its side."""
 
-    Attributes
-    ----------
-    paths : list of str
-        The path of each merge, for an SVG.
-    leaves : list of (int, str)
-        The cluster of each leaf, -1 if several, and its words.
-    width, height : int
-    """
-
-    paths: list[str]
-    leaves: list[tuple[int, str]]
+    paths: list[str]  # of the merges, for an SVG
+    leaves: list[tuple[int, str]]  # from top to bottom: the cluster, -1 if several, and its words
     width: int
     height: int
 
@@ -48,19 +39,16 @@ class Lines:
 def hierarchy_chart(result: Any) -> Tree | None:
     """How clusters would be merged further; None for a model without a hierarchy or with a single merge."""
     linkage = getattr(result.model, "hierarchy_", None)
-    if linkage is None or len(linkage) < 2:
+    n_leaves = 0 if linkage is None else min(len(linkage) + 1, MAX_LEAVES, len(result.names))
+    if n_leaves < 3:
         return None
     from scipy.cluster.hierarchy import dendrogram, to_tree
 
     linkage = np.asarray(linkage, dtype=np.float64).copy()
     linkage[:, 2] = np.maximum.accumulate(np.maximum(linkage[:, 2], 0.0))  # inversions cannot be drawn
     membership = getattr(result.model, "membership_", None)
-    n = len(linkage) + 1
-    owners = np.arange(n) if membership is None else np.asarray(membership).argmax(axis=1)
+    owners = np.arange(len(linkage) + 1) if membership is None else np.asarray(membership).argmax(axis=1)
     names = list(result.names)
-    n_leaves = min(n, MAX_LEAVES, len(names))
-    if n_leaves < 3:
-        return None
     drawn = dendrogram(linkage, p=n_leaves, truncate_mode="lastp", no_plot=True)
     nodes, leaves = to_tree(linkage, rd=True)[1], []
     for node in drawn["leaves"]:

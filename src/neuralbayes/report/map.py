@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.report.members import Clustering
-
 MAX_DRAWN, MAX_TSNE = 4_000, 1_500  # maximum number of points, by PCA and by t-SNE, which then takes seconds
 ENOUGH = 0.6  # share of the variance that two principal components must have; otherwise the map is made by t-SNE
 COMPONENTS, ITERATIONS = 30, 500  # principal components passed to t-SNE
@@ -17,31 +15,12 @@ COMPONENTS, ITERATIONS = 30, 500  # principal components passed to t-SNE
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Members in the plane.
+    """Members in the plane."""
 
-    Attributes
-    ----------
-    rows : ndarray of int and shape (n,)
-        Row numbers of the members that are drawn, ascending.
-    points : ndarray of shape (n, 2)
-    axes : tuple of two str
-        Names of the axes; empty if they mean nothing.
-    caption : str
-    """
-
-    rows: NDArray[np.int64]
-    points: NDArray[np.float64]
-    axes: tuple[str, str]
+    rows: NDArray[np.int64]  # (n,): numbers of the members that are drawn, ascending
+    points: NDArray[np.float64]  # (n, 2)
+    axes: tuple[str, str]  # names; empty if they mean nothing
     caption: str
-
-
-def find_places(result: Clustering, wanted: Sequence[int] = ()) -> Places:
-    """Map the coordinates that clusters were found in; the `wanted` rows are drawn if their coordinates are known."""
-    coordinates, rows = result.coordinates()
-    known = np.asarray(coordinates, dtype=np.float64)
-    # t-SNE shows clumps even where there is nothing
-    straight = result.verdict == "none"
-    return place(known, np.asarray(rows, np.int64), len(result.labels), result.points.noun, wanted, straight)
 
 
 def place(
@@ -53,6 +32,8 @@ def place(
     straight: bool = False,
 ) -> Places:
     """Map the coordinates (n, d) of some of `n_all` rows to the plane, `straight` by principal components.
+
+    The `wanted` rows are drawn if they are among them.
 
     Examples
     --------

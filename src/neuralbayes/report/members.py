@@ -54,17 +54,7 @@ class Sheet:
 
 
 class Members:
-    """Show the members of a clustering by their row numbers.
-
-    Attributes
-    ----------
-    noun : str
-        "row", "text" or "image".
-    telling : list of list of str
-        For each cluster, the columns that tell it from the rest, the most telling first; then all others.
-    columns : list of str
-        Columns that tell most clusters from the rest, at most `MOST_COLUMNS`.
-    """
+    """Show the members of a clustering by their row numbers."""
 
     def __init__(self, result: Clustering) -> None:
         points = result.points
@@ -78,8 +68,9 @@ class Members:
         self.paths: list[str] | None = None if paths is None else [str(getattr(path, "name", path)) for path in paths]
         names = [] if self.frame is None else _columns_to_show(self.frame, points.columns, self.row_names)
         found = [] if described is None else described.clusters
+        # For each cluster, the columns that tell it from the rest, the most telling first.
         self.telling = [_telling(one, names) for one in found]
-        # Reciprocal ranks, so that the first column of each cluster comes before the third of any.
+        # Those that tell most clusters, by reciprocal ranks: the first of each cluster comes before the third of any.
         weight = dict.fromkeys(names, 0.0)
         for ranked in self.telling:
             for place, name in enumerate(ranked):
@@ -116,24 +107,18 @@ class Members:
         """Data URLs of images by row number, as large as fits into `budget` bytes in total."""
         if self.images is None or not rows:
             return {}
-        longest, _ = SINGLE[0]
-        pictures = self._small(rows, longest)
-        found: dict[int, bytes] = {}
+        pictures = self._small(rows, SINGLE[0][0])
         for longest, quality in SINGLE:
-            found = {
-                row: webp(shrunk(picture, longest), quality=quality)
-                for row, picture in zip(rows, pictures, strict=True)
-            }
-            if sum(map(len, found.values())) <= budget:
+            found = [webp(shrunk(picture, longest), quality=quality) for picture in pictures]
+            if sum(map(len, found)) <= budget:
                 break
-        return {row: data_url(content, "image/webp") for row, content in found.items()}
+        return {row: data_url(content, "image/webp") for row, content in zip(rows, found, strict=True)}
 
     def sheet(self, rows: Sequence[int], budget: int) -> Sheet | None:
         """Small thumbnails of many images in one WebP file of at most `budget` bytes, if that is possible."""
         if self.images is None or not rows:
             return None
         pictures = self._small(rows, SHEET[0][0])
-        found: Sheet
         for longest, quality in SHEET:
             content, found = _sheet([shrunk(picture, longest) for picture in pictures], quality)
             if len(content) <= budget:
@@ -201,15 +186,11 @@ def _frame(points: Any, described: Any) -> pd.DataFrame | None:
 
 
 def _columns_to_show(frame: pd.DataFrame, known: Sequence[Any], row_names: Sequence[str] | None) -> list[str]:
-    """All columns but the one that names the rows, those that were used first."""
+    """All columns but the one that names the rows, as far as the first ones tell; those that were used come first."""
     used = {column.name for column in known if column.used}
-    names = [name for name in frame.columns if row_names is None or not _same(frame[name], row_names)]
+    first = None if row_names is None else list(row_names[:READ])
+    names = [name for name in frame.columns if list(map(str, frame[name].iloc[:READ])) != first]
     return sorted(names, key=lambda name: name not in used)
-
-
-def _same(cells: pd.Series[Any], names: Sequence[str]) -> bool:
-    """Whether the cells are the names, as far as the first rows tell."""
-    return [str(cell) for cell in cells.iloc[:READ]] == list(names[:READ])
 
 
 def _telling(found: Any, names: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from neuralbayes.report.cards import MANY, Card, make_cards, plain_cards, said
 from neuralbayes.report.charts import hierarchy_chart
-from neuralbayes.report.map import Places, find_places
+from neuralbayes.report.map import Places, place
 from neuralbayes.report.members import Clustering, Members
 from neuralbayes.report.template import asset, packed, policy, render, safe_json
 from neuralbayes.system.files import atomic_write
@@ -26,7 +26,15 @@ def write_page(result: Clustering, path: str | Path, *, others: Mapping[int, Clu
     """Write the page of a clustering, which can show the same data at `others`, by their numbers of clusters."""
     members = Members(result)
     cards = make_cards(result, members)
-    places = find_places(result, [one.row for card in cards for one in card.typical])
+    coordinates, known = result.coordinates()
+    places = place(
+        np.asarray(coordinates, np.float64),
+        np.asarray(known, np.int64),
+        len(result.labels),
+        members.noun,
+        [one.row for card in cards for one in card.typical],
+        straight=result.verdict == "none",  # t-SNE shows clumps even where there is nothing
+    )
     sheet = members.sheet(places.rows.tolist(), SHEET_BYTES)
     k = len(result.clusters)
     others = {n: other for n, other in (others or {}).items() if n != k}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from neuralbayes.bayes import posterior
 from neuralbayes.data.images import as_source
-from neuralbayes.features.encoder import STATES, ImageEncoder, is_dead, state_use
+from neuralbayes.features.encoder import STATES, ImageEncoder, state_use
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.plot.images import tile_wall
 from neuralbayes.report.charts import line_chart
@@ -30,48 +29,8 @@ SIDE, BLOCK, GAP = 48, 250, 2  # pixels of an image; images in a forward pass; p
 RESULTS = ("images", "steps", "stop_reason", "seconds", "images_per_second", "peak_memory_mb")
 
 
-@dataclass(frozen=True)
-class State:
-    """A state of a layer: its number, p(z), and a strip of its most typical images."""
-
-    number: int
-    share: float
-    address: str
-
-
-@dataclass(frozen=True)
-class Layer:
-    """A layer: its information in nats, the bound log K, its dead states, and states that are shown."""
-
-    name: str
-    n_states: int
-    information: float
-    n_dead: int
-    states: list[State]
-
-    @property
-    def bound(self) -> float:
-        """log n_states."""
-        return math.log(self.n_states)
-
-    @property
-    def share(self) -> float:
-        """Information relative to the bound."""
-        return self.information / self.bound
-
-
 def write_run_page(run: str | Path, images: Any, path: str | Path) -> Path:
-    """Write the page of a pretraining.
-
-    Parameters
-    ----------
-    run : str or Path
-        The folder of a finished `neuralbayes.pretrain`.
-    images : Images, ImageSource or ndarray
-        Images of the encoder's size, from which those that show a state are taken.
-    path : str or Path
-        File to write.
-    """
+    """Write the page of a finished `neuralbayes.pretrain` in the folder `run`; `images` of its size show the states."""
     folder, source = Path(run), as_source(images)
     encoder = ImageEncoder.load(folder)
     if tuple(source.shape) != tuple(encoder.shape):
@@ -79,7 +38,8 @@ def write_run_page(run: str | Path, images: Any, path: str | Path) -> Path:
     config, result = _object(folder / "config.json"), _object(folder / "result.json")
     metrics = read_metrics(folder / "metrics.jsonl")
     rows = np.sort(np.random.default_rng(0).permutation(len(source))[:MAX_IMAGES])
-    layers = _layers(encoder, source.read(rows), source)
+    typical = _typical(encoder, source.read(rows))
+    use = state_use(encoder, source)
     steps = [line.get("step", i) for i, line in enumerate(metrics)]
     information = {
         name: (steps, [line[f"mi/{name}"] for line in metrics])
@@ -88,21 +48,25 @@ def write_run_page(run: str | Path, images: Any, path: str | Path) -> Path:
     }
     loss = {"loss": (steps, [line["loss"] for line in metrics])} if all("loss" in line for line in metrics) else {}
     charts = [
-        line_chart("Information by update, nats", information, {one.name: one.bound for one in layers}),
+        line_chart("Information by update, nats", information, {name: layer.bound for name, layer in use.items()}),
         line_chart("Loss by update", loss),
     ]
-    last = layers[-1]
+    last = use[STATES[-1]]
+    share = percent(last.information / last.bound)
     dead = [
-        f"{one.name}: {one.n_dead:,} of {one.n_states:,} states are hardly ever used." for one in layers if one.n_dead
+        f"{name}: {layer.n_dead:,} of {layer.n_states:,} states are hardly ever used."
+        for name, layer in use.items()
+        if layer.n_dead
     ]
     given = result.get("warnings")
     return write_html(
         path,
         "run.html",
         title=f"{folder.resolve().name}: features of {len(source):,} images",
-        sentence=f"The last layer tells {last.information:.2f} nats about an image, {percent(last.share)} of the most "
-        f"that its {last.n_states:,} states can tell.",
-        layers=layers,
+        sentence=f"The last layer tells {last.information:.2f} nats about an image, {share} of the most that its "
+        f"{last.n_states:,} states can tell.",
+        layers=use,
+        typical=typical,
         charts=charts,
         filters=_filters(encoder),
         notes=[*(map(str, given) if isinstance(given, list) else ()), *dead],
@@ -113,8 +77,8 @@ def write_run_page(run: str | Path, images: Any, path: str | Path) -> Path:
 
 
 @torch.no_grad()
-def _layers(encoder: ImageEncoder, pictures: NDArray[np.uint8], source: Any) -> list[Layer]:
-    """Information of each layer, and images of its most informative states."""
+def _typical(encoder: ImageEncoder, pictures: NDArray[np.uint8]) -> dict[str, list[tuple[int, float, str]]]:
+    """The most informative states of each layer: number, p(z), and a strip of its most typical images."""
     states = HiddenStates(encoder.network, STATES, scales=(1,))
     encoder.eval()
     device = next(states.parameters()).device
@@ -122,16 +86,10 @@ def _layers(encoder: ImageEncoder, pictures: NDArray[np.uint8], source: Any) -> 
     for part in np.array_split(pictures, math.ceil(len(pictures) / BLOCK)):
         for name, logits in states(encoder.prepare(part).to(device)).items():
             found[name].append(posterior(logits).mean(dim=(2, 3)).cpu().numpy())
-    use = state_use(encoder, source)
-    layers = []
-    for name in STATES:
-        p_zx = np.concatenate(found[name])
-        one = use[name]
-        layers.append(Layer(name, len(one.p_z), one.information, int(is_dead(one.p_z).sum()), _shown(p_zx, pictures)))
-    return layers
+    return {name: _shown(np.concatenate(parts), pictures) for name, parts in found.items()}
 
 
-def _shown(p_zx: NDArray[np.float32], pictures: NDArray[np.uint8]) -> list[State]:
+def _shown(p_zx: NDArray[np.float32], pictures: NDArray[np.uint8]) -> list[tuple[int, float, str]]:
     """The most informative states with the images for which p(x|z) / p(x) is largest."""
     p_z = np.maximum(p_zx.mean(axis=0), 1e-12)
     told = (p_zx * np.log(np.maximum(p_zx, 1e-12) / p_z)).mean(axis=0)  # sums to I(x; z)
@@ -140,7 +98,7 @@ def _shown(p_zx: NDArray[np.float32], pictures: NDArray[np.uint8]) -> list[State
         rows = np.argsort(-p_zx[:, state], kind="stable")[:N_IMAGES]
         edge = ((0, 0), (0, GAP), (0, 0))
         strip = np.concatenate([np.pad(shrunk(pictures[row], SIDE), edge, constant_values=128) for row in rows], axis=1)
-        shown.append(State(state, float(p_z[state]), data_url(webp(strip, quality=75), "image/webp")))
+        shown.append((state, float(p_z[state]), data_url(webp(strip, quality=75), "image/webp")))
     return shown
 
 

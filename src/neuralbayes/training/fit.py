@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -169,20 +168,6 @@ def fit(
         )
     network.eval().to(origin)
     return state
-
-
-@dataclass(frozen=True)
-class Fetched:
-    """Samples behind a function of indices, as `data` for :func:`fit`."""
-
-    fetch: Callable[[Tensor], Tensor]
-    n_samples: int
-
-    def __len__(self) -> int:
-        return self.n_samples
-
-    def __call__(self, indices: Tensor, /) -> Tensor:
-        return self.fetch(indices)
 
 
 def _rows(array: NDArray[Any], dtype: torch.dtype, indices: Tensor) -> Tensor:
