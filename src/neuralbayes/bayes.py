@@ -167,14 +167,7 @@ def js_divergence(p_zx: Tensor, *, sample_weight: Tensor | None = None, from_log
 
     Here :math:`q_k = p(x|z{=}k)` and the rest is :math:`\bar q_k = p(x|z{\neq}k)`. Their Jensen-Shannon divergence is
     log 2 if the two share no sample, and 0 if z carries no information about x. It is also 0 for a state with no mass
-    or with all of it.
-
-    Parameters
-    ----------
-    p_zx : Tensor of shape (n_samples, n_states, *spatial)
-        Posteriors, or logits with `from_logits`.
-    sample_weight : Tensor of shape (n_samples,), optional
-    from_logits : bool, default=False
+    or with all of it. Parameters are as in :func:`mutual_information`.
 
     Returns
     -------

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
+from sklearn.metrics.cluster import contingency_matrix
 
 
-def clustering_accuracy(labels: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
+def clustering_accuracy(labels: NDArray[Any], truth: NDArray[Any]) -> float:
     """Accuracy of clusters under the best one-to-one matching of clusters to classes (Hungarian method).
 
     Parameters
     ----------
-    labels, truth : ndarray of shape (n,), integers from 0
-        Clusters and classes. If their numbers differ, some stay unmatched.
+    labels, truth : ndarray of shape (n,)
+        Clusters and classes, as numbers or names. If there are more of one than of the other, some stay unmatched.
 
     Returns
     -------
@@ -28,9 +31,5 @@ def clustering_accuracy(labels: NDArray[np.int64], truth: NDArray[np.int64]) -> 
         raise ValueError(
             f"`labels` and `truth` must be of one length of at least 1, got shapes {labels.shape} and {truth.shape}"
         )
-    for name, values in (("labels", labels), ("truth", truth)):
-        if values.dtype.kind not in "iu" or values.min() < 0:
-            raise ValueError(f"`{name}` must be integers from 0, got {values.dtype} from {values.min()}")
-    table = np.zeros(2 * (int(max(labels.max(), truth.max())) + 1,), dtype=np.int64)
-    np.add.at(table, (labels, truth), 1)
+    table = contingency_matrix(truth, labels)
     return int(table[linear_sum_assignment(table, maximize=True)].sum()) / len(truth)

@@ -112,10 +112,7 @@ class SavingMixin:
             digest = _sha256(temporary)
             # The description names its weights by content and is replaced last, so the old model is valid until then.
             weights = temporary.rename(folder / f"weights-{digest[:16]}.safetensors")
-            description |= {"weights": weights.name, "sha256": digest} | (
-                {} if about is None else {"about": dict(about)}
-            )
-            write_json(folder / DESCRIPTION, description)
+            write_json(folder / DESCRIPTION, description | {"weights": weights.name, "sha256": digest})
             for stale in {folder / NAMES, *folder.glob("weights-*.safetensors")} - {weights}:
                 stale.unlink(missing_ok=True)
             remove_temporaries(folder)
