@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -14,12 +14,18 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from neuralbayes.data.columns import Column, as_frame, as_missing, as_numbers, recognize
-from neuralbayes.data.encoders import BOOLEAN_WIDTH, Encoder, fit_encoder, restored_encoder
-from neuralbayes.data.fill import GaussianFill
+from neuralbayes.data.encoders import BOOLEAN_WIDTH, Array, Encoder, fit_encoder, restored_encoder
 
 BLOCK_ROWS = 65_536  # converted at a time
 FILL_ROWS = 20_000  # evenly spaced, for learning to predict missing cells
 NOTHING = "(nothing)"  # name of the single column of zeros, if all columns of a table are left out
+
+# Of the model that predicts missing cells
+MOST_COLUMNS = 128  # for the covariance; with more, missing cells get the mean
+N_STEPS = 8  # of expectation maximisation
+FIT_ROWS, FIT_PRODUCTS = 4000, 5e8  # maximum number of evenly spaced rows, and of multiplications in a step
+RIDGE = 0.05  # shrinkage of the covariance towards its diagonal
+BLOCK_ELEMENTS = 2**22  # of the matrices inverted at a time
 
 Arrays = dict[str, NDArray[Any]]
 Odd = dict[str, tuple[int, str]]  # number and an example of unexpected cells, by column
@@ -235,3 +241,83 @@ def _mean_spread(frame: Any) -> float:
     """Mean standard deviation of the columns of numbers; 1 if there are none."""
     spreads = [np.nanstd(numbers) for numbers, n in (as_numbers(frame[name]) for name in frame) if n]
     return float(np.mean(spreads) or 1.0) if spreads else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianFill:
+    """Predict missing cells from the other cells of their row, with a Gaussian model.
+
+    The mean (n_columns,) and the covariance (n_columns, n_columns) of rows; no covariance if there are many columns.
+    """
+
+    mean: Array
+    covariance: Array
+
+    @classmethod
+    def fit(cls, X: Array) -> GaussianFill:
+        """Estimate mean and covariance from rows (n, d) with NaN for missing cells, by expectation maximisation."""
+        missing = np.isnan(X)
+        known = (~missing).sum(axis=0).clip(1)
+        mean = np.where(missing, 0.0, X).sum(axis=0) / known
+        variance = np.square(np.where(missing, 0.0, X - mean)).sum(axis=0) / known
+        n_columns = X.shape[1]
+        if n_columns > MOST_COLUMNS:
+            return cls(mean, np.zeros((n_columns, 0)))
+        n_rows = int(min(FIT_ROWS, FIT_PRODUCTS / n_columns**3))
+        some = X[:: max(1, len(X) // max(n_rows, 4 * n_columns))]
+        fill = cls(mean, np.diag(variance + 1e-9))
+        for _ in range(N_STEPS if missing.any() else 1):
+            filled, spread = fill._expected(some, learn=True)
+            mean = filled.mean(axis=0)
+            covariance = (filled - mean).T @ (filled - mean) / len(filled) + spread / len(filled)
+            diagonal = np.diag(np.diag(covariance) + 1e-9)
+            fill = cls(mean, (1.0 - RIDGE) * covariance + RIDGE * diagonal)
+        return fill
+
+    def fill(self, X: Array) -> Array:
+        """Fill the missing cells of rows (n, d) with their conditional means."""
+        if not np.isnan(X).any():
+            return X
+        if not self.covariance.size:
+            return np.where(np.isnan(X), self.mean, X)
+        return self._expected(X)[0]
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray[Any]], n_columns: int) -> GaussianFill:
+        """Restore from saved arrays for `n_columns` columns, with checks."""
+        mean, covariance = arrays["mean"], arrays["covariance"]
+        wide = n_columns if n_columns <= MOST_COLUMNS else 0
+        for name, array, shape in (("mean", mean, (n_columns,)), ("covariance", covariance, (n_columns, wide))):
+            if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
+                raise ValueError(f"{name!r} must be finite float64 of shape {shape}, got {array.dtype} {array.shape}")
+        return cls(mean, covariance)
+
+    def _expected(self, X: Array, *, learn: bool = False) -> tuple[Array, Array]:
+        """The filled rows and, for learning, the summed conditional covariance of the filled cells."""
+        missing = np.isnan(X)
+        result, spread = X.copy(), np.zeros_like(self.covariance)
+        holes = np.flatnonzero(missing.any(axis=1))
+        patterns, which, counts = np.unique(missing[holes], axis=0, return_inverse=True, return_counts=True)
+        order = np.argsort(which.ravel(), kind="stable")
+        rows, pattern = holes[order], which.ravel()[order]
+        covariance, block = self.covariance, max(1, BLOCK_ELEMENTS // self.covariance.size)
+        deviation = np.where(missing[rows], 0.0, X[rows] - self.mean)
+        for start in range(0, len(rows), block):
+            part = slice(start, start + block)
+            first, last = pattern[part][0], pattern[part][-1] + 1
+            between = _of_known(covariance, patterns[first:last])[pattern[part] - first]
+            expected = (covariance @ np.linalg.solve(between, deviation[part, :, None]))[:, :, 0] + self.mean
+            result[rows[part]] = np.where(missing[rows[part]], expected, X[rows[part]])
+        for start in range(0, len(patterns) if learn else 0, block):
+            hidden = patterns[start : start + block]
+            known = np.where(hidden[:, :, None], 0.0, covariance)
+            left = covariance - known.transpose(0, 2, 1) @ np.linalg.solve(_of_known(covariance, hidden), known)
+            left = left * (hidden[:, :, None] & hidden[:, None, :])
+            spread += np.einsum("p,pij->ij", counts[start : start + block].astype(np.float64), left)
+        return result, spread
+
+
+def _of_known(covariance: Array, missing: NDArray[np.bool_]) -> Array:
+    """Covariance of the known cells of each pattern, with the identity for missing cells: (n_patterns, d, d)."""
+    hidden = missing[:, :, None] | missing[:, None, :]
+    return np.where(hidden, 0.0, covariance) + missing[:, :, None] * np.eye(len(covariance))
