@@ -74,12 +74,8 @@ def fit(
         Samples per update, over all processes. A single sample left over at the end of an epoch is skipped.
     microbatch_size : int, optional
         Samples that pass through the network at once, over all processes. By default the whole batch.
-    marginal : {"exact", "running", "minibatch"}, default="exact"
-        How p(z) is computed: over the batch, as a running mean, or over each micro-batch.
-    smoothness : Smoothness, optional
-        Added as beta * R_c.
-    recompute : bool, default=False
-        Save memory; see :func:`neuralbayes.backward`.
+    marginal, smoothness, recompute
+        As in :func:`neuralbayes.backward`.
     optimizer : Optimizer or callable, default=torch.optim.Adam
         An optimiser of the parameters of the network, or a function that creates one from them.
     schedule : callable, optional
