@@ -210,8 +210,8 @@ def image_tables() -> str:
             cells = rows.setdefault(row, [""] * len(LAYERS))
             best = f" ({_probed(found['paper'])})" if "paper" in found else ""
             cells[LAYERS.index(layer) if features else 0] = _probed(found["validation"]) + best
-    for name, cells in PUBLISHED.items():
-        tables["cifar10"][f"*{name}, as published, 100 epochs*"] = [f"({cell})" if cell else "" for cell in cells]
+    for name, published in PUBLISHED.items():
+        tables["cifar10"][f"*{name}, as published, 100 epochs*"] = [f"({cell})" if cell else "" for cell in published]
     return "\n".join(
         _table([f"{data}: MLP probe, % right", *LAYERS], ([row, *cells] for row, cells in rows.items()))
         for data, rows in tables.items()
