@@ -13,6 +13,7 @@ half of the epochs.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,6 @@ LAYERS = ("last layer", "second layer", "all layers", "whole second layer")
 LARGEST = {"small": 4096, "paper": 16_384}
 """Features to which the last and the second layer are averaged, by width; `TOGETHER` in all layers."""
 TOGETHER = 4096
-WHOLE = 2**15  # features that fit into memory without averages
 PROTOCOLS: tuple[tuple[Protocol, int], ...] = (("validation", 3), ("paper", 1))
 KEPT = ("images", "steps", "seconds", "images_per_second", "peak_memory_mb", "layers", "warnings", "versions")
 
@@ -91,11 +91,12 @@ def main() -> None:
             ),
         }
     for name, each in encoders.items():
-        layers = LAYERS[: 4 if each is encoder and config.encoder == "small" else 3]
+        layers = LAYERS[: 4 if each is encoder and given.name == "laptop" else 3]
         rows = [name] if each is None else [f"{name}, {layer}" for layer in layers]
         if record["probes"].keys() >= set(rows):
             continue
-        parts = [(features(each, split.images), np.asarray(split.labels)) for split in (data.train, data.test)]
+        splits = data.train, data.test
+        parts = [(features(each, split.images, layers), np.asarray(split.labels)) for split in splits]
         for i, row in enumerate(rows):
             train, test = ((found[i], labels) for found, labels in parts)
             record["probes"][row] = {
@@ -105,9 +106,12 @@ def main() -> None:
             }
             write_json(path, record)
             print(row, {protocol: found["mean"] for protocol, found in record["probes"][row].items()}, flush=True)
+        del parts, train, test  # gigabytes
 
 
-def features(encoder: nb.ImageEncoder | None, images: NDArray[np.uint8]) -> list[NDArray[np.float32]]:
+def features(
+    encoder: nb.ImageEncoder | None, images: NDArray[np.uint8], layers: Sequence[str]
+) -> list[NDArray[np.float32]]:
     """The layers of an encoder, in one pass; without one, the pixels."""
     if encoder is None:
         return [images.reshape(len(images), -1).astype(np.float32) / np.float32(255)]
@@ -117,7 +121,7 @@ def features(encoder: nb.ImageEncoder | None, images: NDArray[np.uint8]) -> list
         found = states(encoder.prepare(images[rows]))
         parts = [flat_state(found[name], largest) for name in ("relu4", "relu2")]
         parts.append(torch.cat([flat_state(state, TOGETHER) for state in found.values()], dim=1))
-        if found["relu2"][0].numel() <= WHOLE:
+        if LAYERS[-1] in layers:
             parts.append(found["relu2"].flatten(1))
         ends[:] = np.cumsum([part.shape[1] for part in parts])[:-1]
         return torch.cat(parts, dim=1)
