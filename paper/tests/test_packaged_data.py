@@ -11,7 +11,7 @@ import pytest
 from paper import packaged_data
 from PIL import Image
 
-from neuralbayes.data.named import SETS
+from neuralbayes.data.named import DECODERS, SETS
 
 
 def test_sheets_become_the_binary_version() -> None:
@@ -30,7 +30,7 @@ def test_sheets_become_the_binary_version() -> None:
     assert list(files) == list(SETS["cifar10"].files)
     for i, (name, content) in enumerate(files.items()):
         file = SETS["cifar10"].files[name]._replace(n=2, sha256="")
-        found = file.decode(io.BytesIO(content))
+        found = DECODERS[file.format](io.BytesIO(content), file)
         assert np.array_equal(found["images"], images[2 * i : 2 * i + 2])
         assert np.array_equal(found["labels"], labels[2 * i : 2 * i + 2])
 
