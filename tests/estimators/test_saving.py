@@ -194,6 +194,9 @@ DAMAGED = [
     ("clusterer", "reservoir_rows_", lambda t: t[:-1]),
     ("clusterer", "prototypes_", lambda t: t + 1000),
     ("clusterer", "another_", lambda t: torch.ones(2)),
+    ("clusterer", "another_.center", lambda t: torch.ones(2)),
+    ("labeler", "another_.center", lambda t: torch.ones(2)),
+    ("encoder", "another_.center", lambda t: torch.ones(2)),
 ]
 
 
