@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import contingency_matrix
@@ -24,6 +23,7 @@ def clustering_accuracy(labels: NDArray[Any], truth: NDArray[Any]) -> float:
 
     Examples
     --------
+    >>> import numpy as np
     >>> clustering_accuracy(np.array([2, 2, 0, 0]), np.array([0, 0, 1, 0]))
     0.75
     """
